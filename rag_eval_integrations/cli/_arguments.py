@@ -34,6 +34,14 @@ def _out(help_: str, metavar: str, default: Any = None) -> Any:
     return _output(help_, "--out", "-o", metavar=metavar, default=default)
 
 
+def labels_option(more: str) -> Any:
+    """Declare the option `--labels`."""
+    help_ = (
+        f"People's labels of a random draw, by `rag-eval review`: show the corrected means{more}"
+    )
+    return _check(help_, metavar="LABELS.jsonl")
+
+
 # --- Options that several commands have
 
 
@@ -95,6 +103,9 @@ class FailUnder:
         "With --per, fail no group of fewer calls; 10, or 1 of a conversation, by default.",
         metavar="N",
         min=1,
+    )
+    labels: Path | None = labels_option(
+        ", and hold --fail-under for the lower end of its 95 % interval."
     )
 
 
@@ -541,6 +552,7 @@ class CompareOptions(SkipInvalid):
         "Compare scores of different judges, prompts, formulas or estimators.",
         default=False,
     )
+    labels: Path | None = labels_option(" of the runs that they are of.")
     fail_on_regression: list[str] | None = _check(
         "Exit 1 if a score fell by more than DELTA beyond doubt: if the whole 95 % "
         "interval of B - A is below -DELTA; repeatable.",

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -19,7 +19,7 @@ from rag_eval_integrations.dataset._names import check_field_map
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.evaluator import metric_named
 from rag_eval_integrations.judges import Calibration
-from rag_eval_integrations.metrics import TRACE_SCORES, CallMetric, Formulas, Metric, Trace
+from rag_eval_integrations.metrics import CallMetric, Formulas, Metric, Trace
 from rag_eval_integrations.records import Run
 from rag_eval_integrations.records.score import score_hint
 
@@ -118,14 +118,6 @@ def trace_from(options: FormulasOptions, calibration: Path | None = None) -> Tra
             raise InputError(f"{calibration}: {error}") from error
     chosen = cast(Formulas, options.formulas or "gpt-labeling")
     return Trace(chosen, options.relevance_baseline, calibration=maps)
-
-
-def trace_of(scores: Mapping[str, Any]) -> Trace | None:
-    """Make the metric with the formulas that TRACe scores were made by; None without any."""
-    by = next((scores[name].by for name in TRACE_SCORES if name in scores), None)
-    if by is None or by.formulas is None:
-        return None
-    return Trace(cast(Formulas, by.formulas), by.relevance_baseline)
 
 
 def thresholds_from(words: Sequence[str] | None, names: Sequence[str] = ()) -> list[Threshold]:

@@ -8,7 +8,7 @@ from dataclasses import MISSING, dataclass
 from functools import partial
 from pathlib import Path
 
-from rag_eval_integrations.cli._arguments import Overwrite, Scoring, Where
+from rag_eval_integrations.cli._arguments import Overwrite, Scoring, Where, labels_option
 from rag_eval_integrations.cli._grouped import option
 from rag_eval_integrations.cli._settings import ENVIRONMENT
 
@@ -143,3 +143,4 @@ class StoreReportOptions(InStore):
     every: float | None = _output(
         "Write it again after so many seconds, until interrupted.", metavar="SECONDS"
     )
+    labels: Path | None = labels_option(" of the evaluations that they were drawn from.")

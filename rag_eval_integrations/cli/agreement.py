@@ -34,7 +34,7 @@ from rag_eval_integrations.agreement.compare import (
 from rag_eval_integrations.cli._arguments import AgreementOptions
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._console import stdout, width_of
-from rag_eval_integrations.cli._options import field_map_from, trace_of
+from rag_eval_integrations.cli._options import field_map_from
 from rag_eval_integrations.cli._terminal import print_stderr, teller, write_stdout
 from rag_eval_integrations.dataset import Labelled, Line, call_from, labelled_from
 from rag_eval_integrations.dataset._evals import evaluations_at, read_evaluations
@@ -46,7 +46,7 @@ from rag_eval_integrations.dataset._labels_file import (
     labels_in,
 )
 from rag_eval_integrations.dataset.calls import read_labelled
-from rag_eval_integrations.dataset.rows import score_gold
+from rag_eval_integrations.dataset.rows import score_gold, trace_of
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.console import add_row, heading, plain_table
 from rag_eval_integrations.evaluations.summary import caution

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from textwrap import wrap
 from typing import cast
@@ -15,9 +16,12 @@ from rag_eval_integrations.cli._console import stdout
 from rag_eval_integrations.cli._options import named_share
 from rag_eval_integrations.cli._terminal import print_stderr, print_stdout, write_stdout
 from rag_eval_integrations.cli.report import format_of
+from rag_eval_integrations.dataset._corrections import Corrections
+from rag_eval_integrations.dataset._evals import read_evaluations
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluations._cells import Row, inline, markdown_table
+from rag_eval_integrations.evaluations._cells import inline, markdown_table, named_rows
+from rag_eval_integrations.evaluations._corrected import CorrectedRun
 from rag_eval_integrations.evaluations._gate import GateVerdict, gate_verdicts, worst_calls
 from rag_eval_integrations.evaluations._pairing import EvaluationsFile, PairedBy
 from rag_eval_integrations.evaluations.comparison import (
@@ -69,14 +73,18 @@ def compare(options: CompareOptions) -> int:
         allow_mixed=options.allow_mixed,
     )
     verdicts = list(gate_verdicts(comparison, gates, "--fail-on-regression"))
+    corrected = _corrected(options.labels, evals, comparison)
     piped = str(options.out) == "-" or (options.out is None and options.form is not None)
     width = stdout(to_stderr=piped).width
     for line in _lines(comparison, verdicts, width):
         (print_stderr if piped else print_stdout)(line)
+    for name, means, why in corrected:
+        title = f"Corrected means of {name}: {f'none: {why}' if means is None else ''}"
+        for line in [one_line(title.rstrip()), *str(means or "").splitlines()]:
+            (print_stderr if piped else print_stdout)(line)
     if options.out is not None or piped:
-        _write(
-            comparison, form, None if piped else options.out, [verdict.line for verdict in verdicts]
-        )
+        lines = [verdict.line for verdict in verdicts]
+        _write(comparison, form, None if piped else options.out, lines, corrected)
     codes = [bad.end("left out", skip=options.skip_invalid) for bad in invalid]
     return max(*codes, _code(verdicts, options), _code_of_new(comparison, most_new))
 
@@ -93,6 +101,35 @@ def _check(options: CompareOptions, evals: Sequence[Input]) -> None:
         if options.out is not None and file.is_file(options.out):
             raise ConfigurationError("--out", str(options.out), "is one of the input files")
         file.check(folder=True)
+
+
+def _corrected(
+    path: Path | None, evals: Sequence[Input], comparison: Comparison
+) -> list[CorrectedRun]:
+    """Correct the means of each run that people's labels are of; none without labels.
+
+    Raises:
+        ConfigurationError: they are of no run.
+        OSError: they cannot be read.
+    """
+    if path is None:
+        return []
+    corrected: list[CorrectedRun] = []
+    names = [comparison.names[0], *(run.names[1] for run in comparison.all)]
+    refused: list[ConfigurationError] = []
+    for name, file in zip(names, evals, strict=True):
+        corrections = Corrections(path)
+        for line in read_evaluations(file):
+            if line.value is not None:
+                corrections.add(line.value)
+        try:
+            corrected.append(CorrectedRun(name, corrections.means))
+        except ConfigurationError as error:
+            refused.append(error)
+            corrected.append(CorrectedRun(name, None, error.why))
+    if len(refused) == len(corrected):
+        raise refused[0]
+    return corrected
 
 
 def _lines(comparison: Comparison, verdicts: Sequence[GateVerdict], width: int) -> Iterator[str]:
@@ -202,17 +239,28 @@ def _code(verdicts: Sequence[GateVerdict], options: CompareOptions) -> int:
 # --- Files
 
 
-def _write(comparison: Comparison, form: str, out: Path | None, verdicts: Sequence[str]) -> None:
+def _write(
+    comparison: Comparison,
+    form: str,
+    out: Path | None,
+    verdicts: Sequence[str],
+    corrected: Sequence[CorrectedRun],
+) -> None:
     """Write the comparison as a page, JSON or Markdown, to a file or standard output.
 
     A file that is not an earlier comparison is not replaced.
     """
     if form == "html":
-        text = "".join(compare_page(comparison, verdicts=verdicts))
+        text = "".join(compare_page(comparison, verdicts=verdicts, corrected=corrected))
     elif form == "json":
-        text = f"{visible_json(comparison.to_json() | {'verdicts': list(verdicts)})}\n"
+        content = comparison.to_json() | {"verdicts": list(verdicts)}
+        if corrected:
+            content["corrected"] = [
+                run._asdict() | {"means": run.means and asdict(run.means)} for run in corrected
+            ]
+        text = f"{visible_json(content)}\n"
     else:
-        text = _markdown(comparison, verdicts)
+        text = _markdown(comparison, verdicts, corrected)
     if out is None:
         write_stdout(text)
         return
@@ -222,15 +270,20 @@ def _write(comparison: Comparison, form: str, out: Path | None, verdicts: Sequen
     print_stderr(f"Wrote the comparison to {out}")
 
 
-def _markdown(comparison: Comparison, verdicts: Sequence[str]) -> str:
+def _markdown(
+    comparison: Comparison, verdicts: Sequence[str], corrected: Sequence[CorrectedRun]
+) -> str:
     """Write tables for a pull request or a job's summary; no text in them acts as Markdown."""
     lines = [f"<!-- {GENERATOR} -->", *(f"- {inline(line, most=None)}" for line in verdicts), ""]
     for run in comparison.all:
-        headings, *figures = table(run)
-        rows: list[Row] = [dict(zip(headings, row, strict=True)) for row in figures]
         for line in (heading(run), *in_answers(run)):
             lines += [inline(line, most=None), ""]
         lines += [*(f"- {inline(line, most=None)}" for line in outcome_lines(run)), ""]
-        lines += [*markdown_table(rows), ""]
+        lines += [*markdown_table(named_rows(table(run))), ""]
         lines += [*(f"- {inline(line, most=None)}" for line in remarks(run)), ""]
+    for name, means, why in corrected:
+        lines += [inline(f"Corrected means of {name}: {why or 'by people'}", most=None), ""]
+        if means is not None:
+            lines += [*markdown_table(named_rows(means.rows())), ""]
+            lines += [*(f"- {line}" for line in means.remarks()), ""]
     return "\n".join(lines)

@@ -18,11 +18,13 @@ from rag_eval_integrations.cli._terminal import (
     without_stdout,
     write_stdout,
 )
-from rag_eval_integrations.cli.score import check_thresholds, groups_from
+from rag_eval_integrations.cli.score import check_thresholds, corrections_from, groups_from
+from rag_eval_integrations.dataset._corrections import Corrections
 from rag_eval_integrations.dataset._evals import read_evaluations
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import Groups, Summary, _written
+from rag_eval_integrations.evaluations._corrected import CorrectedMeans
 from rag_eval_integrations.evaluations._filters import Filters
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.report import _page
@@ -61,9 +63,10 @@ def report(options: ReportOptions) -> int:
         raise ConfigurationError("--by", options.by, f"is of html, md and json, not of {form}")
     thresholds = thresholds_from(options.fail_under)
     by = None if options.by is None else Groups(options.by, option="--by")
-    per = groups_from(options)
+    per, corrections = groups_from(options), corrections_from(options)
     evals.check(folder=True)
-    rows = _Evals(evals, Filters(options.where), [g for g in (by, per) if g is not None])
+    groups = [each for each in (by, per) if each is not None]
+    rows = _Evals(evals, Filters(options.where), groups, corrections)
     title = f"Evaluations of {Path(str(evals)).name}" if options.title is None else options.title
     if options.where:
         title += f", where {' and '.join(options.where)}"
@@ -81,8 +84,9 @@ def report(options: ReportOptions) -> int:
     if rows.left_out:
         without = counted(rows.left_out, "evaluation has", "evaluations have")
         print_stderr(f"{evals}: {without} no labels, and so no row")
+    say = print_stderr if str(out) == "-" else print_stdout
     code = rows.bad.end("left out of the report", skip=options.skip_invalid)
-    return max(code, check_thresholds(thresholds, rows.summary, per))
+    return max(code, check_thresholds(thresholds, rows.summary, per, corrections, say=say))
 
 
 def format_of(given: str | None, out: Path | None, formats: Sequence[str]) -> str:
@@ -114,8 +118,15 @@ def format_of(given: str | None, out: Path | None, formats: Sequence[str]) -> st
 class _Evals:
     """The chosen evaluations of a file; tells and counts its invalid lines as it is read."""
 
-    def __init__(self, path: Input, filters: Filters, groups: Sequence[Groups]) -> None:
+    def __init__(
+        self,
+        path: Input,
+        filters: Filters,
+        groups: Sequence[Groups],
+        corrections: Corrections | None,
+    ) -> None:
         self._path = path
+        self._corrections = corrections
         self._groups = groups
         self._filters = filters
         self.bad = BadRows(path)
@@ -128,11 +139,18 @@ class _Evals:
             self.summary.add(evaluation)
             for groups in self._groups:
                 groups.add(evaluation)
+            if self._corrections is not None:
+                self._corrections.add(evaluation)
             yield evaluation
         for groups in self._groups:
             groups.ranked()
         if not self.count:
             raise self._filters.none_kept() or NoRowsError
+        self.corrected()
+
+    def corrected(self) -> CorrectedMeans | None:
+        """Return the corrected means of all evaluations; None without people's labels."""
+        return None if self._corrections is None else self._corrections.means
 
     def columns(self) -> dict[str, Column]:
         """Read the file once for the names of its scores: a table has them in its first line."""
@@ -144,7 +162,7 @@ class _Evals:
 def _content(rows: _Evals, form: str, title: str, most: int, by: Groups | None) -> Iterator[str]:
     """Yield the report in the form that was asked for."""
     if form == "html":
-        yield from report_pieces(rows, title=title, calls=most, groups=by)
+        yield from report_pieces(rows, title=title, calls=most, groups=by, corrected=rows.corrected)
         return
     if form == "ragbench":
         yield from _ragbench(rows)
@@ -156,9 +174,9 @@ def _content(rows: _Evals, form: str, title: str, most: int, by: Groups | None) 
         pass
     summary = rows.summary
     if form == "md":
-        yield _written.to_markdown(summary, title, by)
+        yield _written.to_markdown(summary, title, by, rows.corrected())
     else:
-        yield _written.to_json(summary, by)
+        yield _written.to_json(summary, by, rows.corrected())
 
 
 def _ragbench(rows: _Evals) -> Iterator[str]:

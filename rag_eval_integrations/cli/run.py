@@ -32,6 +32,7 @@ from rag_eval_integrations.cli.score import (
     check_name,
     check_report,
     check_thresholds,
+    corrections_from,
     groups_from,
     print_end,
 )
@@ -65,6 +66,7 @@ def run(options: RunOptions) -> int:
     metrics = metrics_from(options)
     names = [name for metric in metrics for name in metric.names]
     thresholds, groups = thresholds_from(options.fail_under, names), groups_from(options)
+    corrections = corrections_from(options)
     # Open it before anything is written, so that a wrong name leaves no files behind.
     rows.calls.check()
     _check_files(options, rows.calls)
@@ -117,7 +119,7 @@ def run(options: RunOptions) -> int:
         return _no_rows(rows)
     print_end(options, rows.summary, time.perf_counter() - started, written, rows.reused)
     failed = check_errors(rows.summary, options.max_error_rate)
-    below = check_thresholds(thresholds, rows.summary, groups, options.out)
+    below = check_thresholds(thresholds, rows.summary, groups, corrections, options.out)
     return max(rows.exit_code(), failed, below)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,15 +17,17 @@ from rag_eval_integrations.cli._options import (
     run_from,
     thresholds_from,
     trace_from,
-    trace_of,
 )
 from rag_eval_integrations.cli._terminal import print_stderr, print_stdout, teller
 from rag_eval_integrations.dataset import labelled_from, score_labelled
+from rag_eval_integrations.dataset._corrections import Corrections
 from rag_eval_integrations.dataset._evals import read_evaluations
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset.calls import read_labelled
 from rag_eval_integrations.dataset.files import evaluations_to
+from rag_eval_integrations.dataset.rows import trace_of
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations._corrected import CorrectedMeans
 from rag_eval_integrations.evaluations._groups import Groups, means_of
 from rag_eval_integrations.evaluations.console import KEYS
 from rag_eval_integrations.evaluations.summary import Summary
@@ -49,6 +51,7 @@ def score(options: ScoreOptions) -> int:
     labelled, out = Input(options.labelled, field_map_from(options.field_map)), options.out
     metrics = [trace_from(options)]
     thresholds, groups = thresholds_from(options.fail_under), groups_from(options)
+    corrections = corrections_from(options)
     chosen = options.formulas or options.relevance_baseline
     check_name("--out", out, labelled)
     check_report(options, labelled)
@@ -73,7 +76,8 @@ def score(options: ScoreOptions) -> int:
     print_end(options, summary, time.perf_counter() - started, summary.calls)
     code = bad.end("left out of the output", skip=options.skip_invalid)
     failed = check_errors(summary, max_error_rate=1)
-    return max(code, failed, check_thresholds(thresholds, summary, groups, out))
+    below = check_thresholds(thresholds, summary, groups, corrections, out)
+    return max(code, failed, below)
 
 
 # --- The end of `run` and `score`: summary, report, and what makes them fail
@@ -188,38 +192,90 @@ def groups_from(options: FailUnder) -> Groups | None:
     if not options.fail_under:
         why = "needs a threshold, as in --fail-under adherence=0.8"
         raise ConfigurationError("--per", options.per, why)
-    if isinstance(options, EvaluationsOutput) and str(options.out) == "-":
-        raise ConfigurationError("--per", options.per, "is of a file: use one for --out")
+    _check_read_again("--per", options.per, options)
     return Groups(options.per, least=options.min_calls, option="--per")
+
+
+def corrections_from(options: FailUnder) -> Corrections | None:
+    """Read people's labels of `--labels`; None without it.
+
+    Raises:
+        ConfigurationError: it is another file, thresholds are of groups, or the evaluations go to
+            standard output.
+        OSError: it cannot be read.
+    """
+    if options.labels is None:
+        return None
+    if options.per is not None:
+        raise ConfigurationError("--per", options.per, "is not held for corrected means")
+    _check_read_again("--labels", str(options.labels), options)
+    return Corrections(options.labels)
+
+
+def _check_read_again(option: str, value: str, options: FailUnder) -> None:
+    """Refuse an option that reads the evaluations once more if they go to standard output."""
+    if isinstance(options, EvaluationsOutput) and str(options.out) == "-":
+        raise ConfigurationError(option, value, "is of a file: use one for --out")
 
 
 def check_thresholds(
     thresholds: Sequence[Threshold],
     summary: Summary,
     groups: Groups | None,
+    corrections: Corrections | None,
     out: Path | None = None,
+    *,
+    say: Callable[[str], object] = print_stdout,
 ) -> int:
     """Return 1, and say why, if the mean of a score is below its threshold; else 0.
+
+    Of corrected means, which are printed, the lower end of the interval counts.
 
     Args:
         thresholds: the thresholds.
         summary: of all evaluations.
         groups: groups of which each mean is checked; None to check that of all evaluations.
-        out: a file that this program has just written, whose evaluations are added to the groups.
+        corrections: what corrects the means; None for those of the judge.
+        out: a file that this program has just written, whose evaluations are added to the groups
+            or corrections.
+        say: prints a line about corrected means.
 
     Raises:
-        ConfigurationError: no call has the field of the groups.
+        ConfigurationError: no call has the field of the groups; the labels correct nothing.
     """
     code = 0
-    if groups is not None and out:
+    collected = corrections if groups is None else groups
+    if collected is not None and out:
         for evaluation in _rows(out):
-            groups.add(evaluation)
+            collected.add(evaluation)
+    if corrections is not None:
+        for line in str(corrections.means).splitlines():
+            say(line)
+        return _check_corrected(thresholds, corrections.means)
     for threshold in thresholds:
         if groups is not None and means_of(summary, threshold.name):
             code = max(code, _check_groups(threshold, groups.ranked()))
         elif why := _below(threshold, summary):
             print_stderr(f"FAILED {threshold.name}: {why}")
             code = 1
+    return code
+
+
+def _check_corrected(thresholds: Sequence[Threshold], corrected: CorrectedMeans) -> int:
+    """Say how the lower ends of corrected means are to the thresholds; return 1 or 0."""
+    code = 0
+    for threshold in thresholds:
+        figures = corrected.means.get(threshold.name)
+        words, failed = f"people's labels correct {', '.join(corrected.means)} alone", True
+        if figures is not None:
+            low, failed = figures.interval.low, figures.interval.low < threshold.value
+            words = (
+                f"the lower end {low:.4f} of the corrected mean's 95 % interval is "
+                f"{'' if failed else 'not '}below {threshold.value:g} "
+                f"(corrected {figures.mean:.3f}, judge {figures.judge:.3f})"
+            )
+        print_stderr(f"{'FAILED' if failed else 'NOTE'} {threshold.name}: {words}")
+        code = max(code, int(failed))
     return code
 
 

@@ -21,7 +21,9 @@ from rag_eval_integrations.cli._store_arguments import (
     StoreRetryOptions,
 )
 from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
+from rag_eval_integrations.dataset._corrections import Corrections
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations._corrected import CorrectedMeans
 from rag_eval_integrations.evaluations._filters import Filters
 from rag_eval_integrations.evaluations._paired import MIN_PAIRS
 from rag_eval_integrations.evaluations.summary import Summary, caution
@@ -194,7 +196,9 @@ def report(options: StoreReportOptions) -> int:
     with closing(Store(options.store, create=False)) as store:
         while True:
             try:
-                _page.write(options.out, _pieces(store, options.every), field="--out")
+                corrected = None if options.labels is None else _corrected(store, options.labels)
+                content = _pieces(store, options.every, corrected)
+                _page.write(options.out, content, field="--out")
             except OSError as error:
                 if options.every is None:
                     raise
@@ -203,13 +207,28 @@ def report(options: StoreReportOptions) -> int:
                     print_stderr(f"{told}; tried again every {options.every:g} s")
             if options.every is None:
                 print_stdout(f"Wrote the page to {options.out}")
-                for line in _drift(store, store.now()):
+                for line in (*str(corrected or "").splitlines(), *_drift(store, store.now())):
                     print_stdout(line)
                 return 0
             time.sleep(options.every)
 
 
-def _pieces(store: Store, every: float | None) -> Iterator[str]:
+def _corrected(store: Store, labels: Path) -> CorrectedMeans:
+    """Correct the means of the evaluations that the store had when people's labels were drawn.
+
+    Raises:
+        ConfigurationError: they are no longer what they were, or no draw is whole.
+        OSError: the labels cannot be read.
+    """
+    corrections = Corrections(labels)
+    for evaluation in store.recorded():
+        corrections.add(evaluation)
+        if corrections.is_full:
+            break
+    return corrections.means
+
+
+def _pieces(store: Store, every: float | None, corrected: CorrectedMeans | None) -> Iterator[str]:
     """Yield the page of a store."""
     from rag_eval_integrations.evaluations._call_view import SIGNS, WORDS, view_of  # noqa: PLC0415
     from rag_eval_integrations.report import _page  # noqa: PLC0415  # as above
@@ -243,6 +262,7 @@ def _pieces(store: Store, every: float | None) -> Iterator[str]:
         ],
         drift=list(_drift(store, now)),
         conversations=conversations,
+        corrected=corrected,
         calls=[
             {"at": at, "findings": list(findings_of(view)), **view}
             for at, view in enumerate(map(view_of, store.failing(week, _FAILING)))

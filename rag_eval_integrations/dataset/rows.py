@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from pydantic import JsonValue
 
@@ -19,7 +19,7 @@ from rag_eval_integrations.dataset._names import REQUIRED
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.judges import reconcile
 from rag_eval_integrations.judges.suspicion import Suspicion
-from rag_eval_integrations.metrics import TRACE_SCORES, CallMetric, LabelMetric, Trace
+from rag_eval_integrations.metrics import TRACE_SCORES, CallMetric, Formulas, LabelMetric, Trace
 from rag_eval_integrations.records import (
     Evaluation,
     JudgeInfo,
@@ -338,6 +338,14 @@ def score_labelled(
     if labelled.row_key is not None:
         return scored.model_copy(update={"row_key": labelled.row_key})
     return _with_identity(scored, labelled.evaluation) if labelled.evaluation else scored
+
+
+def trace_of(scores: Mapping[str, Any]) -> Trace | None:
+    """Make the metric with the formulas that TRACe scores were made by; None without any."""
+    by = next((scores[name].by for name in TRACE_SCORES if name in scores), None)
+    if by is None or by.formulas is None:
+        return None
+    return Trace(cast(Formulas, by.formulas), by.relevance_baseline)
 
 
 def score_gold(labelled: Labelled, trace: Trace) -> Evaluation:

@@ -72,6 +72,12 @@ def paragraphs(text: str) -> str:
     return "\n\n".join(lines) + "\n"
 
 
+def named_rows(table: Sequence[Sequence[str]]) -> list[Row]:
+    """Return the rows of a table by its first row, the headings."""
+    names, *rows = table
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
 def markdown_table(rows: Sequence[Row]) -> list[str]:
     """Write rows as the lines of a table, with the names of the first one as headings."""
     if not rows:

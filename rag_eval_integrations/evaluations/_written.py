@@ -15,7 +15,15 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 from rag_eval_integrations._visible import visible_json
 from rag_eval_integrations.errors import extra
 from rag_eval_integrations.evaluations._call_view import unsupported
-from rag_eval_integrations.evaluations._cells import Cell, Row, csv_pieces, inline, markdown_table
+from rag_eval_integrations.evaluations._cells import (
+    Cell,
+    Row,
+    csv_pieces,
+    inline,
+    markdown_table,
+    named_rows,
+)
+from rag_eval_integrations.evaluations._corrected import CorrectedMeans
 from rag_eval_integrations.evaluations._groups import Groups
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary, maker_words
 from rag_eval_integrations.metrics import diagnose
@@ -151,7 +159,9 @@ def write_parquet(
 # --- The figures
 
 
-def to_json(summary: Summary, groups: Groups | None = None) -> str:
+def to_json(
+    summary: Summary, groups: Groups | None = None, corrected: CorrectedMeans | None = None
+) -> str:
     """Write the figures as one JSON object in ASCII, with a line end; see docs/evaluations.md."""
     content: dict[str, Any] = {
         "schema": SCHEMA,
@@ -176,6 +186,8 @@ def to_json(summary: Summary, groups: Groups | None = None) -> str:
         "versions": {name: dict(values) for name, values in summary.versions.items()},
         "usage": summary.usage.model_dump(),
     }  # fmt: skip
+    if corrected is not None:
+        content["corrected"] = asdict(corrected)
     if groups is not None:
         content["groups"] = {value: _scores(group) for value, group in groups.items()}
     return visible_json(content) + "\n"
@@ -188,18 +200,26 @@ def _scores(summary: Summary) -> list[dict[str, Any]]:
     ]
 
 
-def to_markdown(summary: Summary, title: str = "Evaluations", groups: Groups | None = None) -> str:
+def to_markdown(
+    summary: Summary,
+    title: str = "Evaluations",
+    groups: Groups | None = None,
+    corrected: CorrectedMeans | None = None,
+) -> str:
     """Write the figures as a Markdown page: scores, diagnoses, retrieval, failures and notes.
 
     Args:
         summary: the figures.
         title: heading of the page; any text.
         groups: the figures apart by a field.
+        corrected: the means by people's labels.
     """
     lines = [f"# {inline(title)}", "", f"**{summary.verdict()}**"]
     lines += ["", inline(summary.headline(), most=None)]
     lines += ["", summary.caution()] if summary.caution() else []
     lines += _section("Scores", map(_score_row, summary.scores))
+    if corrected is not None:
+        lines += _section("Corrected means", named_rows(corrected.rows()), *corrected.remarks())
     if summary.patterns:
         rows: list[Row] = [
             {"pattern": each.pattern, "calls": each.calls,
@@ -210,9 +230,7 @@ def to_markdown(summary: Summary, title: str = "Evaluations", groups: Groups | N
         heading = f"Diagnoses of {summary.labelled:,} labelled calls"
         lines += _section(heading, rows, "A call may show several.")
     if groups is not None:
-        names, *table = groups.rows()
-        rows = [dict(zip(names, row, strict=True)) for row in table]
-        lines += _section("Groups", rows, *groups.remarks())
+        lines += _section("Groups", named_rows(groups.rows()), *groups.remarks())
     retrieval = summary.retrieval
     if retrieval.share is not None and retrieval.interval is not None:
         mean = retrieval.first_relevant

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from rag_eval_integrations.evaluations import ScoreDifference
 from rag_eval_integrations.evaluations._call_view import SIGNS, WORDS, unsupported, view_of
+from rag_eval_integrations.evaluations._corrected import CorrectedRun
 from rag_eval_integrations.evaluations._pairing import Change
 from rag_eval_integrations.evaluations.comparison import (
     Comparison,
@@ -50,7 +51,11 @@ View = dict[str, Any]
 
 
 def compare_page(
-    comparison: Comparison, *, verdicts: Sequence[str] = (), calls: int = MOST_CALLS
+    comparison: Comparison,
+    *,
+    verdicts: Sequence[str] = (),
+    calls: int = MOST_CALLS,
+    corrected: Sequence[CorrectedRun] = (),
 ) -> Iterator[str]:
     """Render the page in pieces.
 
@@ -58,6 +63,7 @@ def compare_page(
         comparison: what is shown, with its `others`.
         verdicts: lines about thresholds, shown first.
         calls: number of calls of each run that are shown side by side.
+        corrected: the means of each run by people's labels.
     """
     names = [comparison.names[0], *(run.names[1] for run in comparison.all)]
     return pieces(
@@ -65,6 +71,7 @@ def compare_page(
         style="report.css compare.css",
         title=f"{names[0]} compared with {', '.join(names[1:])}",
         verdicts=[shown(line) for line in verdicts],
+        corrected=corrected,
         runs=[_run(run, calls, number) for number, run in enumerate(comparison.all)],
         signs=SIGNS,
         states=WORDS,

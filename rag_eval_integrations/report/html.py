@@ -12,7 +12,7 @@ import os
 import zlib
 from base64 import b64encode
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heappush, heappushpop, nlargest
 from pathlib import Path
 from random import Random
@@ -31,6 +31,7 @@ from rag_eval_integrations.evaluations._call_view import (
     unsupported,
     view_of,
 )
+from rag_eval_integrations.evaluations._corrected import CorrectedMeans
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.metrics._outcome import FAILING, outcome
 from rag_eval_integrations.records import Evaluation
@@ -97,10 +98,12 @@ def report_pieces(
     title: str = "RAG evaluation",
     calls: int = MOST_CALLS,
     groups: Groups | None = None,
+    corrected: Callable[[], CorrectedMeans | None] = lambda: None,
 ) -> Iterator[str]:
     """Render the report in pieces, for standard output; arguments as for `write_report`.
 
-    `groups` are filled by whoever yields the evaluations.
+    `groups` are filled by whoever yields the evaluations, after which `corrected` gives the means
+    by people's labels.
 
     Raises:
         ConfigurationError: `calls` is below 1.
@@ -127,6 +130,7 @@ def report_pieces(
         **overview(summary),
         origin=origin.lines(),
         groups=groups,
+        corrected=corrected(),
         conversations=conversations,
         settings=table.settings(summary),
         index=table.index,

@@ -37,6 +37,11 @@ class ReadableStore(Database):
             yield from (from_line(Evaluation, line) for *_, line in rows)
             at, id, _ = rows[-1]
 
+    def recorded(self) -> Iterator[Evaluation]:
+        """Yield evaluations in the order in which they were recorded: later ones stand behind."""
+        sql = "SELECT id, line FROM rag_evaluation WHERE id > :last ORDER BY id"
+        yield from (from_line(Evaluation, line) for _, line in self._pages(sql))
+
     def failing(self, since: float, most: int) -> list[Evaluation]:
         """Return the evaluations of the newest failing calls, the newest first.
 
