@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from rag_eval_integrations.dataset._labels_file import Draw, asked, whole_row
+from rag_eval_integrations.dataset._labels_file import Draw, Population, asked, whole_row
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records._shown import EARLIER
 from rag_eval_integrations.report._page import pieces
@@ -38,6 +38,18 @@ def review_data(evaluation: Evaluation) -> dict[str, Any]:
         "claims": [sentence.key for sentence in sentences.claims],
         "documents": [sentence.key for sentence in sentences.documents],
     }
+
+
+def review_settings(who: str | None, row_keys: Sequence[str]) -> dict[str, Any]:
+    """Return what `review.js` needs in a report, whose calls nobody drew; nothing without a name.
+
+    Args:
+        who: the person's name; None where nobody is asked.
+        row_keys: of the population.
+    """
+    draw = Draw("single", None, 0, Population.of(row_keys))
+    asks = {"draw": draw.fields(), "file": "labels.jsonl", "name": who}
+    return {"review": None if who is None else asks}
 
 
 def _view(evaluation: Evaluation) -> dict[str, Any]:
