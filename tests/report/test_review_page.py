@@ -129,7 +129,7 @@ def test_nothing_is_lost_on_reload_or_beside_another_tab(opened: Open, tmp_path:
     for tab, keys in ((page, "uy"), (other, "ujjn"), (page, "jn")):
         for key in keys:
             tab.keyboard.press(key)
-    assert said(other).startswith("3 of 10 sentences answered")
+    other.get_by_text("3 of 10 sentences answered").wait_for()
     page.reload()
     assert said(page).startswith("3 of 10 sentences answered")
     page.keyboard.press("u")
