@@ -37,7 +37,12 @@ from rag_eval_integrations._scoring import (
 )
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations._visible import visible
-from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
+from rag_eval_integrations.errors import (
+    ConfigurationError,
+    JudgeError,
+    JudgeOutputError,
+    whole_number,
+)
 from rag_eval_integrations.judges import Judge, judge_from, reconcile
 from rag_eval_integrations.judges.judge import AnyJudge, JudgeBase, judge_base, judge_info
 from rag_eval_integrations.judges.suspicion import Suspicion
@@ -137,8 +142,7 @@ class RagEvaluator:
         from rag_eval_integrations.sentences._citations import without_citations  # noqa: PLC0415
 
         self._as_judged = without_citations
-        if type(max_remembered) is not int or max_remembered < 0:
-            raise ConfigurationError("max_remembered", max_remembered, "use a whole number from 0")
+        whole_number("max_remembered", max_remembered, 0)
         for metric in self.metrics:
             if isinstance(metric, Trace) and metric.calibration is not None:
                 metric.calibration.check(self._judge)

@@ -33,7 +33,7 @@ from rag_eval_integrations.background.counters import (
     log_undone,
     shown,
 )
-from rag_eval_integrations.errors import ConfigurationError, ReentryError
+from rag_eval_integrations.errors import ConfigurationError, ReentryError, whole_number
 from rag_eval_integrations.evaluations import Evaluations
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges.judge import judge_base
@@ -114,13 +114,9 @@ class BackgroundEvaluator(_process.ProcessObserver):
             raise ConfigurationError(
                 "evaluator", evaluator, "should be a RagEvaluator, as in RagEvaluator()"
             )
-        counts: dict[str, tuple[object, int]] = {
-            "max_pending": (max_pending, 1), "max_concurrency": (max_concurrency, 1),
-            "keep": (keep, 0),
-        }  # fmt: skip
-        for name, (number, least) in counts.items():
-            if isinstance(number, bool) or not isinstance(number, int) or number < least:
-                raise ConfigurationError(name, number, f"use a whole number of at least {least}")
+        whole_number("max_pending", max_pending)
+        whole_number("max_concurrency", max_concurrency)
+        whole_number("keep", keep, 0)
         if not is_amount(evaluation_timeout):
             raise ConfigurationError(
                 "evaluation_timeout", evaluation_timeout, "use a finite number of seconds above 0"

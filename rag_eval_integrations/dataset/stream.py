@@ -33,7 +33,7 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations._contain import words_of
 from rag_eval_integrations._scoring import NO_CALL, failure_of
 from rag_eval_integrations.dataset._input import Line
-from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.errors import ConfigurationError, InputError, whole_number
 from rag_eval_integrations.evaluations import Evaluations
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -85,10 +85,7 @@ class EvaluationStream(Generic[T]):
         ordered: bool = True,
         ahead: int = 0,
     ) -> None:
-        if type(max_concurrency) is not int or max_concurrency < 1:
-            raise ConfigurationError(
-                "max_concurrency", max_concurrency, "use a whole number from 1"
-            )
+        whole_number("max_concurrency", max_concurrency)
         self._calls = calls
         self._evaluator = evaluator
         self._max_concurrency = max_concurrency + ahead
@@ -325,8 +322,7 @@ def packed(evaluator: RagEvaluator, workers: int, option: str) -> bytes:
     Raises:
         ConfigurationError: it waits for a model, or cannot be pickled.
     """
-    if workers < 1:
-        raise ConfigurationError(option, workers, "use a whole number from 1")
+    whole_number(option, workers)
     if evaluator.asks_models:
         raise ConfigurationError(
             option, workers, f"is for judges that compute; {evaluator.judge.name} waits for a "

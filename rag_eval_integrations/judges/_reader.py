@@ -22,7 +22,12 @@ from typing import Any, ClassVar, NamedTuple
 
 from rag_eval_integrations._contain import contained
 from rag_eval_integrations._loop import Threads
-from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
+from rag_eval_integrations.errors import (
+    ConfigurationError,
+    JudgeError,
+    JudgeOutputError,
+    whole_number,
+)
 from rag_eval_integrations.judges._local_model import LocalModel, Pair, Pooling, sigmoid
 from rag_eval_integrations.judges.embedded import EmbeddedJudge, label_call
 from rag_eval_integrations.judges.embedded.judge import asked
@@ -510,9 +515,8 @@ def _check(given: Mapping[str, Any]) -> None:
     if not 0 < given["threshold"] < 1:
         refuse("threshold", "use a number between 0 and 1")
     for name in ("max_windows", "max_pairs", "batch_size", "threads"):
-        count = 1 if name == "threads" and given[name] is None else given[name]
-        if type(count) is not int or count < 1:
-            refuse(name, "use a whole number from 1")
+        if name != "threads" or given[name] is not None:
+            whole_number(name, given[name])
     if given["template"] is not None and "{premise}" not in given["template"]:
         refuse("template", "should hold {premise}")
     if given["pooling"] not in (None, "mean", "cls"):

@@ -24,6 +24,7 @@ from rag_eval_integrations.errors import (
     JudgeError,
     JudgeOutputError,
     JudgeUnavailableError,
+    whole_number,
 )
 from rag_eval_integrations.models._failures import judge_error
 from rag_eval_integrations.models._reading import answer_in, tokens_of
@@ -315,8 +316,7 @@ class Borrowed(Generic[M]):
     ) -> None:
         if (model is None) == (make_model is None):
             raise ConfigurationError("model", model, "give either a model or `make_model`")
-        if max_threads < 1:
-            raise ConfigurationError("max_threads", max_threads, "use a number from 1")
+        whole_number("max_threads", max_threads)
         if not timeout > 0:
             raise ConfigurationError("timeout", timeout, "use seconds above 0")
         self.model = model

@@ -9,7 +9,7 @@ from functools import partial
 
 from rag_eval_integrations._contain import contained
 from rag_eval_integrations._loop import Threads
-from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
+from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError, whole_number
 from rag_eval_integrations.models.completion import (
     Choice,
     Completion,
@@ -57,8 +57,7 @@ class CallableModel(ModelBase):
             raise ConfigurationError("function", function, "is a class; pass an object of it")
         if not name:
             raise ConfigurationError("name", name, "use a name that identifies the model")
-        if type(max_threads) is not int or max_threads < 1:
-            raise ConfigurationError("max_threads", max_threads, "use a whole number from 1")
+        whole_number("max_threads", max_threads)
         self._function = function
         self._is_async = any(
             inspect.iscoroutinefunction(target) for target in (function, type(function).__call__)

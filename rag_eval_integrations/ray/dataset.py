@@ -16,7 +16,7 @@ from uuid import uuid4
 from rag_eval_integrations.dataset import evaluate_calls, read_calls
 from rag_eval_integrations.dataset.files import COLUMNS, score_column, table_of
 from rag_eval_integrations.dataset.stream import pickled
-from rag_eval_integrations.errors import ConfigurationError, extra
+from rag_eval_integrations.errors import ConfigurationError, extra, whole_number
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import Judge, judge_from
@@ -76,10 +76,7 @@ class EvaluatorConfig:
 
     def __post_init__(self) -> None:
         LocalPermits(self.rpm, self.tpm)  # raises what is wrong with them
-        if type(self.max_concurrency) is not int or self.max_concurrency < 1:
-            raise ConfigurationError(
-                "max_concurrency", self.max_concurrency, "use a whole number from 1"
-            )
+        whole_number("max_concurrency", self.max_concurrency)
         if isinstance(self.judge, str) and asks_endpoint(self.judge):
             if self.base_url:
                 address_of(self.base_url)
@@ -219,12 +216,8 @@ def evaluate_dataset(
     available = ray.cluster_resources().get("CPU", 0)
     if concurrency is None:
         concurrency = max(1, int(available) - 1)
-    for option, number, most in (
-        ("concurrency", concurrency, None), ("batch_size", batch_size, _MOST_ROWS),
-    ):  # fmt: skip
-        if type(number) is not int or number < 1 or (most is not None and number > most):
-            up_to = "" if most is None else f" to {most}"
-            raise ConfigurationError(option, number, f"use a whole number from 1{up_to}")
+    whole_number("concurrency", concurrency)
+    whole_number("batch_size", batch_size, 1, _MOST_ROWS)
     taken = sorted(set(keep) & {*COLUMNS, *map(score_column, names)})
     if taken:
         raise ConfigurationError("keep", taken, "is a column of the result; rename it in the rows")

@@ -15,6 +15,7 @@ from rag_eval_integrations.errors import (
     JudgeError,
     JudgeOutputError,
     JudgeRejectedError,
+    whole_number,
 )
 from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.judges.judge import AnyModel
@@ -377,8 +378,7 @@ class GEval(ModelMetric):
             ConfigurationError: as `score`, or for a wrong `max_concurrency`.
             ExceptionGroup: reading `calls`, or `on_progress`, raised what is in it.
         """
-        if type(max_concurrency) is not int or max_concurrency < 1:
-            raise ConfigurationError("max_concurrency", max_concurrency, "use a number from 1")
+        whole_number("max_concurrency", max_concurrency)
         asked = self._model_to_ask(judge)
         waiting = enumerate(calls)
         scores: dict[int, Score] = {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import JsonValue
 
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.errors import ConfigurationError, whole_number
 from rag_eval_integrations.metrics.metric import LabelMetric
 from rag_eval_integrations.metrics.trace import formulas
 from rag_eval_integrations.metrics.trace.formulas import (
@@ -109,8 +109,8 @@ class Trace(LabelMetric):
                 "formulas", self.formulas, f"use one of {', '.join(get_args(Formulas))}"
             )
         baseline = self.relevance_baseline
-        if baseline is not None and (type(baseline) is not int or not 1 <= baseline <= MOST):
-            raise ConfigurationError("relevance_baseline", baseline, "use a whole number from 1")
+        if baseline is not None:
+            whole_number("relevance_baseline", baseline, 1, MOST)
         if baseline is not None and self.formulas == "ragbench":
             raise ConfigurationError(
                 "relevance_baseline",

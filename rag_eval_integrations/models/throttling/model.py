@@ -18,6 +18,7 @@ from rag_eval_integrations.errors import (
     ConfigurationError,
     JudgeError,
     JudgeUnavailableError,
+    whole_number,
 )
 from rag_eval_integrations.models.completion import (
     Completion,
@@ -109,8 +110,7 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
             ("max_attempts", max_attempts),
             ("max_failures", max_failures),
         ):
-            if type(count) is not int or count < 1:
-                raise ConfigurationError(field, count, "use a whole number from 1")
+            whole_number(field, count)
         if not is_amount(cool_down, or_zero=True):
             raise ConfigurationError("cool_down", cool_down, "use a finite number from 0")
         if permits is not None and not isinstance(permits, Permits):
