@@ -97,7 +97,8 @@ class RagEvaluator:
         max_remembered: how many labellings are kept for calls with the same content, from 0; 0
             shares only requests in flight.
         flags: whether to look for text that addresses a judge (`suspected_injection` in
-            `Evaluation.flags`). No score depends on it.
+            `Evaluation.flags`). No score depends on it. None looks wherever a model reads the
+            texts: not for the embedded judge alone, which no text can address.
 
     Raises:
         ConfigurationError: for an unknown judge, no metrics, an object that is not a metric, two
@@ -116,7 +117,7 @@ class RagEvaluator:
         *,
         splitter: Splitter | None = None,
         max_remembered: int = 256,
-        flags: bool = True,
+        flags: bool | None = None,
     ) -> None:
         labeller = judge_from(judge)
         self.judge: Judge
@@ -161,7 +162,7 @@ class RagEvaluator:
         self._remembers = max_remembered
         self._labellings = SingleFlight[Labelling](max_remembered)
         self._measured = SingleFlight[Measured](max_remembered)
-        self._speaks = Suspicion() if flags else None
+        self._speaks = Suspicion() if (self._is_read if flags is None else flags) else None
 
     def __repr__(self) -> str:
         return f"RagEvaluator({self._judge!r}, scores: {', '.join(self.names)})"
@@ -175,6 +176,13 @@ class RagEvaluator:
     def asks_models(self) -> bool:
         """Whether the judge or a metric asks a model, and so waits for its answers."""
         return self._model is not None or bool(self._models)
+
+    @property
+    def _is_read(self) -> bool:
+        """Whether a model reads the texts, which could then address it."""
+        from rag_eval_integrations.judges.embedded import EmbeddedJudge  # noqa: PLC0415 -- heavy
+
+        return self.asks_models or not isinstance(self.judge, EmbeddedJudge)
 
     @property
     def max_concurrency(self) -> int | None:

@@ -64,7 +64,7 @@ class EvaluatorConfig:
     judge: AnyJudge = "embedded"
     metrics: Sequence[Metric] | None = None
     splitter: Splitter | None = None
-    flags: bool = True
+    flags: bool | None = None
     rpm: float | None = None
     tpm: float | None = None
     max_concurrency: int = 8
