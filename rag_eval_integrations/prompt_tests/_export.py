@@ -71,31 +71,26 @@ class Exported:
     """What the format cannot hold, one sentence each."""
 
 
-def export_tests(source: Source, to: str, *, azure: bool = False) -> Exported:
+def export_tests(source: Source, to: str) -> Exported:
     """Write tests in another tool's format.
 
     No file is written. What the format cannot hold is added to the notes of `source`.
 
     Args:
         source: what to export.
-        to: `openai`, `context`, `csv`, `pytest` or `langsmith`.
-        azure: whether `openai` is for Azure OpenAI.
+        to: `openai`, `csv`, `pytest` or `langsmith`.
 
     Raises:
-        ConfigurationError: for an unknown format, `azure` with another format than `openai`, or a
-            prompt or tests that the format cannot hold.
+        ConfigurationError: for an unknown format, or a prompt or tests that the format cannot hold.
     """
     formats: dict[str, Callable[[Source], dict[str, str]]] = {
-        "openai": _azure if azure else _openai,
-        "context": _context,
+        "openai": _openai,
         "csv": _csv,
         "pytest": _pytest,
         "langsmith": _langsmith,
     }
     if to not in formats:
         raise ConfigurationError("--to", to, f"use {', '.join(formats)}")
-    if azure and to != "openai":
-        raise ConfigurationError("--azure", to, "is for --to openai")
     return Exported(formats[to](source), tuple(source.notes))
 
 
@@ -123,7 +118,7 @@ def _csv(source: Source) -> dict[str, str]:
     if guarded:
         source.notes.append(
             f"{guarded} cells that a spreadsheet would calculate have a ' in front; "
-            "`context` keeps texts as they are"
+            "`langsmith` keeps texts as they are"
         )
     return {"tests.csv": out.getvalue()}
 
@@ -155,7 +150,7 @@ def _langsmith(source: Source) -> dict[str, str]:
     return {"langsmith.jsonl": "".join(f"{line}\n" for line in lines)}
 
 
-# --- OpenAI's evals, and Azure OpenAI's, which insert `{{name}}` and nothing else
+# --- OpenAI's evals, which insert `{{name}}` and nothing else
 
 # A prompt that branches or loops is exported with each message rendered for each test, as the
 # variables `message_1`, `message_2` and so on.
@@ -174,18 +169,11 @@ Rules:
 {rules}"""
 
 
-def _azure(source: Source) -> dict[str, str]:
-    """Write the eval and its data for Azure OpenAI; note that it uses gpt-4o if no model is set."""
-    if source.model is None:
-        source.notes.append("`model` is gpt-4o; Azure needs the name of your deployment: --model")
-    return _openai(source, azure=True)
-
-
-def _openai(source: Source, *, azure: bool = False) -> dict[str, str]:
+def _openai(source: Source) -> dict[str, str]:
     """Write the requests that create an evaluation, and run it on a model with all tests.
 
-    There are two files, `evals.create.json` and `evals.run.json`; with `azure`, their names begin
-    with `evals.azure`. The model is gpt-4o if none is named. Unchecked expected outputs are noted.
+    There are two files, `evals.create.json` and `evals.run.json`. The model is gpt-4o if none is
+    named. Unchecked expected outputs are noted.
     """
     source.say_unchecked("`expected`")
     model = source.model or "gpt-4o"
@@ -202,7 +190,7 @@ def _openai(source: Source, *, azure: bool = False) -> dict[str, str]:
                 "required": [name for name in names if all(name in item for item in items)],
             },
         },
-        "testing_criteria": _criteria(source, model, azure=azure),
+        "testing_criteria": _criteria(source, model),
         "metadata": {"prompt": source.prompt.id},
     }
     run = {
@@ -214,10 +202,9 @@ def _openai(source: Source, *, azure: bool = False) -> dict[str, str]:
             "source": {"type": "file_content", "content": [{"item": item} for item in items]},
         },
     }
-    place = "evals.azure" if azure else "evals"
     return {
-        f"{place}.create.json": json.dumps(create, indent=2) + "\n",
-        f"{place}.run.json": json.dumps(run, indent=2) + "\n",
+        "evals.create.json": json.dumps(create, indent=2) + "\n",
+        "evals.run.json": json.dumps(run, indent=2) + "\n",
     }
 
 
@@ -284,7 +271,7 @@ def _inert(text: str) -> str:
     return text.replace("{{", "{ {").replace("}}", "} }")
 
 
-def _criteria(source: Source, model: str, *, azure: bool) -> list[dict[str, Any]]:
+def _criteria(source: Source, model: str) -> list[dict[str, Any]]:
     """Write a grader for compliance and one per metric file.
 
     Without output rules there is no grader for compliance. A metric that cannot be written in the
@@ -307,11 +294,7 @@ def _criteria(source: Source, model: str, *, azure: bool) -> list[dict[str, Any]
 
         A score is 0 to 100 and passes from 50; a verdict is OK or ERR and passes with OK.
         """
-        parts = [
-            {"type": "message", "role": role,
-             "content": {"type": "input_text", "text": text} if azure else text}
-            for role, text in messages
-        ]  # fmt: skip
+        parts = [{"type": "message", "role": role, "content": text} for role, text in messages]
         common = {"name": name, "model": model, "input": parts}
         if is_score:
             return {"type": "score_model", **common, "range": [0, 100], "pass_threshold": 50}
@@ -355,10 +338,10 @@ def _metric_messages(
     ]
 
 
-# --- Files of PromptPex, and a file for pytest
+# --- A file for pytest, and its data
 
 
-def _context(source: Source) -> dict[str, str]:
+def _context(source: Source) -> str:
     """Write a folder as one PromptPexContext, of what `import` reads back.
 
     The files of the prompt and of the metrics are read and included. Rules that readers would
@@ -379,8 +362,7 @@ def _context(source: Source) -> dict[str, str]:
     prompt, *metrics = [
         (path.name, read_whole(path, "prompt").decode("utf-8-sig")) for path in map(Path, sources)
     ]
-    whole = replace(source, prompt_file=prompt, metric_files=dict(metrics))
-    return {files.CONTEXT: whole.context()}
+    return replace(source, prompt_file=prompt, metric_files=dict(metrics)).context()
 
 
 _TEST_FILE = '''\
@@ -450,9 +432,7 @@ def _pytest(source: Source) -> dict[str, str]:
         source.notes.append(f"{more} baseline tests are left out: they are for comparison only")
     stem = re.sub(r"\W+", "_", source.prompt.name, flags=re.ASCII).strip("_").lower() or "prompt"
     data = f"prompt_tests_{stem}.json"
-    [content] = _context(
-        replace(source, tests=tests, results=[], checks=[], rule_checks=[])
-    ).values()
+    content = _context(replace(source, tests=tests, results=[], checks=[], rule_checks=[]))
     # The code is the same for all prompts, apart from a file name of letters, digits and _: no text
     # of a test is ever part of it.
     return {f"test_{stem}.py": _TEST_FILE.format(data=repr(data)), data: content}

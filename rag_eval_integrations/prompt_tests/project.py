@@ -576,13 +576,12 @@ class Project:
             self.prompt.name, own.results, own.spec, own.checks, own.rule_checks, unknown_as
         )
 
-    def export(self, to: str, *, model: str | None = None, azure: bool = False) -> Exported:
+    def export(self, to: str, *, model: str | None = None) -> Exported:
         """Write the tests in another tool's format.
 
         Args:
-            to: `openai`, `context`, `csv`, `pytest` or `langsmith`.
+            to: `openai`, `csv`, `pytest` or `langsmith`.
             model: the model that the exported evaluation runs and asks; by default gpt-4o.
-            azure: whether `openai` is for Azure OpenAI.
 
         Returns:
             The files, not yet written, and what the format cannot hold.
@@ -593,7 +592,7 @@ class Project:
         self._need(files.TESTS, _NO_TESTS)
         metrics = () if to in ("csv", "langsmith") else self.metrics()
         source = Source(**vars(self._contents()), metrics=metrics, model=model)
-        return export_tests(source, to, azure=azure)
+        return export_tests(source, to)
 
     def write_report(self, report: Report) -> list[Path]:
         """Write `overview.csv`, `report.json`, `README.md` and `report.html`; return their paths.

@@ -15,7 +15,6 @@ from .conftest import make_evaluation
 
 FIRST = By(judge="embedded", formulas="gpt-labeling")
 SECOND = By(judge="model", formulas="gpt-labeling")
-THIRD = By(judge="large", formulas="gpt-labeling")
 # P(adherent) of the first; it is wrong on the two rows it is least sure of. The second is right.
 PROBABILITIES = [0.95, 0.9, 0.6, 0.45, 0.1, 0.05]
 GOLD = [1.0, 1.0, 0.0, 1.0, 0.0, 0.0]
@@ -111,52 +110,19 @@ def test_rows_of_a_cascade_are_one_judge_to_agreement() -> None:
 
     def last(by: By, method: str) -> Evaluation:
         made = make_evaluation("5", {"adherence": 0.0}, by=by, method=method)
-        return made.model_copy(update={"flags": ("cascade_third",)})
+        return made.model_copy(update={"flags": ("cascade_second",)})
 
     rows = [first(row, flags=("cascade_first",)) for row in range(4)]
     rows.append(second(4, flags=("cascade_second", "first_unsure")))
 
-    made = agree(pairs([*rows, last(THIRD, "calibrated")]), resamples=0)
+    made = agree(pairs([*rows, last(SECOND, "calibrated")]), resamples=0)
 
     assert made.pooled.blocks["scores", "adherence"].counts["n"] == 6
     assert made.formulas["adherence"]["method"] == "labels or calibrated"
     assert made.formulas["adherence"]["formulas"] == "gpt-labeling"
-    other = last(By(judge="large", formulas="ragbench"), "labels")
+    other = last(By(judge="model", formulas="ragbench"), "labels")
     with pytest.raises(ConfigurationError, match=r"'ragbench'.*some predicted rows only"):
         agree(pairs([*rows, other]), resamples=0)
-
-
-def third(row: int) -> Evaluation:
-    made = make_evaluation(str(row), {"adherence": GOLD[row]}, by=THIRD)
-    return made.model_copy(update={"usage": Usage(requests=10)})
-
-
-def reader(row: int, probability: float) -> Evaluation:
-    """A second judge that gives probabilities and asks nobody."""
-    scores = {"adherence": float(probability >= 0.5)}
-    return make_evaluation(str(row), scores, probability=probability, by=SECOND)
-
-
-def test_three_judges_have_a_point_per_pair_of_shares() -> None:
-    """Costs are sums; with all passed on twice the rows are the third's, with none the first's."""
-    second_rows = [reader(row, 0.9 - 0.1 * row) for row in range(6)]
-    points = cascade_curve(pairs(FIRSTS), second_rows, [third(row) for row in range(6)])
-
-    shares = [(point.share, point.third) for point in points]
-    assert len(shares) == len(set(shares))
-    assert (shares[0], shares[-1]) == ((0, 0), (1, 1))
-    assert all((point.third or 0) <= point.share for point in points)
-    for point in points:
-        assert point.usage.requests == 10 * round(6 * (point.third or 0))
-    assert auroc(points[-1]) == 1.0
-    assert auroc(points[0]) == pytest.approx(8 / 9)
-    content: Any = curve_json(points)
-    assert content[-1]["third_share"] == 1
-    # Of all six, the second is least sure of those with .5, .4 (and .6): they go to the third first.
-    half = next(point for point in points if (point.share, point.third) == (1, 0.5))
-    assert half.third_band == pytest.approx(0.1)
-    with pytest.raises(ConfigurationError, match="third"):
-        cascade_curve(pairs(FIRSTS), second_rows, [third(0)])
 
 
 def test_rows_that_the_first_doubts_are_asked_before_those_in_the_band() -> None:

@@ -446,7 +446,7 @@ def export_command(options: ExportOptions) -> int:
     """
     to, out = options.to, options.out
     project = Project(options.folder, print_stderr)
-    exported = project.export(to, model=options.model, azure=options.azure)
+    exported = project.export(to, model=options.model)
     first, *beside = exported.files
     for note in exported.notes:
         print_stderr(f"{to}: {note}")
