@@ -27,15 +27,13 @@ from rag_eval_integrations.records import (
     JudgeInfo,
     Labelling,
     RagCall,
-    Record,
     Score,
     Sentences,
     SentencizedCall,
-    UnscoredCode,
     Usage,
-    from_object,
-    json_copy,
 )
+from rag_eval_integrations.records._json import Record, from_object, json_copy
+from rag_eval_integrations.records.labels import UnscoredCode
 from rag_eval_integrations.records.score import Scores, Stage
 
 logger = logger_of(__name__)

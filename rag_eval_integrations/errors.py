@@ -25,6 +25,20 @@ if TYPE_CHECKING:
     from rag_eval_integrations.records import Usage
 
 
+__all__ = [
+    "ConfigurationError",
+    "InputError",
+    "JudgeError",
+    "JudgeOutputError",
+    "JudgeRejectedError",
+    "JudgeUnavailableError",
+    "MissingDependencyError",
+    "RagEvalError",
+    "ReentryError",
+    "SchemaError",
+]
+
+
 class RagEvalError(Exception):
     """Base class of the library's exceptions: catch it to catch them all."""
 

@@ -43,7 +43,8 @@ from rag_eval_integrations.errors import (
     JudgeOutputError,
     whole_number,
 )
-from rag_eval_integrations.judges import Judge, judge_from, reconcile
+from rag_eval_integrations.judges import Judge, judge_from
+from rag_eval_integrations.judges._reconcile import reconcile
 from rag_eval_integrations.judges.judge import AnyJudge, JudgeBase, judge_base, judge_info
 from rag_eval_integrations.judges.suspicion import Suspicion
 from rag_eval_integrations.metrics import (
@@ -65,12 +66,12 @@ from rag_eval_integrations.records import (
     RagCall,
     Sentences,
     SentencizedCall,
-    UnscoredCode,
     Usage,
 )
+from rag_eval_integrations.records.labels import UnscoredCode
 from rag_eval_integrations.records.score import metric_hint
-from rag_eval_integrations.sentences import RECORDED, Splitter, sentencize
-from rag_eval_integrations.sentences._sentencize import finder_of_sources
+from rag_eval_integrations.sentences import Splitter, sentencize
+from rag_eval_integrations.sentences._sentencize import RECORDED, finder_of_sources
 
 _BIG_CALL = 50_000
 """Characters above which a call is split in a thread, not on the loop: about 10 ms of work."""
@@ -555,7 +556,7 @@ def _content_key(call: RagCall) -> Hashable:
 
 def _retried(model: Model) -> ModelBase:
     """Return a model whose failed requests are retried."""
-    from rag_eval_integrations.models import with_retries  # noqa: PLC0415  # 10 ms, for a model
+    from rag_eval_integrations.models.throttling.model import with_retries  # noqa: PLC0415  # 10 ms, for a model
 
     return with_retries(model)
 
@@ -597,7 +598,7 @@ def metric_named(
     kind, _, preset = name.partition(":")
     given = settings.get(kind, {})
     if kind == "geval" and preset:
-        from rag_eval_integrations.metrics.geval import named_geval  # noqa: PLC0415 -- as above
+        from rag_eval_integrations.metrics.geval.metric import named_geval  # noqa: PLC0415 -- as above
 
         try:
             return named_geval(preset, **given)

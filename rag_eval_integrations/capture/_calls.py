@@ -13,18 +13,9 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from pydantic import JsonValue
 
 from rag_eval_integrations.errors import ConfigurationError, whole_number
-from rag_eval_integrations.records import (
-    Capture,
-    CaptureStatus,
-    Document,
-    DocumentsFrom,
-    RagCall,
-    TraceSource,
-    Turn,
-    whole_text,
-)
-from rag_eval_integrations.records._json import is_whole, trusted
-from rag_eval_integrations.records.call import row_key_of
+from rag_eval_integrations.records import Capture, Document, RagCall, Turn
+from rag_eval_integrations.records._json import is_whole, trusted, whole_text
+from rag_eval_integrations.records.call import CaptureStatus, DocumentsFrom, TraceSource, row_key_of
 
 # --- JSON values of a framework's objects
 

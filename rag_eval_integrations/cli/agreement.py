@@ -15,16 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import visible_json
-from rag_eval_integrations.agreement import (
-    Agreement,
-    CascadePoint,
-    Curves,
-    Figure,
-    Gold,
-    Group,
-    curve_json,
-)
-from rag_eval_integrations.agreement._cascades import cascade_of
+from rag_eval_integrations.agreement import Agreement, CascadePoint, Curves, Figure, Gold, Group
+from rag_eval_integrations.agreement._cascades import cascade_of, curve_json
 from rag_eval_integrations.agreement._table import Row, Table
 from rag_eval_integrations.agreement.compare import agreement_of, curves_of
 from rag_eval_integrations.cli._arguments import AgreementOptions
@@ -32,11 +24,11 @@ from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._console import stdout, width_of
 from rag_eval_integrations.cli._options import field_map_from, trace_of
 from rag_eval_integrations.cli._terminal import print_stderr, print_stdout, teller, write_stdout
-from rag_eval_integrations.dataset import Line, call_from, labelled_from
+from rag_eval_integrations.dataset import Line, labelled_from
 from rag_eval_integrations.dataset._evals import read_evaluations
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset.calls import read_labelled
-from rag_eval_integrations.dataset.rows import score_gold
+from rag_eval_integrations.dataset.rows import call_from, score_gold
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.console import add_row, heading, plain_table
 from rag_eval_integrations.evaluations.summary import caution

@@ -26,13 +26,9 @@ from rag_eval_integrations.dataset.stream import EvaluationStream
 from rag_eval_integrations.errors import ConfigurationError, InputError, whole_number
 from rag_eval_integrations.evaluations import Evaluations
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.records import (
-    Capture,
-    CaptureStatus,
-    Evaluation,
-    RagCall,
-    from_object,
-)
+from rag_eval_integrations.records import Capture, Evaluation, RagCall
+from rag_eval_integrations.records._json import from_object
+from rag_eval_integrations.records.call import CaptureStatus
 
 # --- Calling an app of any framework: threads for synchronous apps, and the captured call
 

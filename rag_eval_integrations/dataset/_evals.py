@@ -14,7 +14,9 @@ from rag_eval_integrations.dataset._input import Format, Line, Numbered
 from rag_eval_integrations.dataset._names import KNOWN
 from rag_eval_integrations.dataset._ways import folded
 from rag_eval_integrations.errors import ConfigurationError, InputError
-from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation, from_line, from_object
+from rag_eval_integrations.records import Evaluation, from_line
+from rag_eval_integrations.records._json import from_object
+from rag_eval_integrations.records.score import EVALS_SCHEMA
 
 
 @contextmanager

@@ -18,7 +18,8 @@ from rag_eval_integrations.evaluations._cells import Cell, Row, csv_pieces, inli
 from rag_eval_integrations.evaluations._groups import Groups
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary, maker_words
 from rag_eval_integrations.metrics import diagnose
-from rag_eval_integrations.records import SCHEMA, Evaluation
+from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.records._json import SCHEMA
 from rag_eval_integrations.records._shown import unsupported
 from rag_eval_integrations.records.mean import Interval
 

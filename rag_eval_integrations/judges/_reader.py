@@ -29,8 +29,8 @@ from rag_eval_integrations.errors import (
     whole_number,
 )
 from rag_eval_integrations.judges._local_model import LocalModel, Pair, Pooling, sigmoid
-from rag_eval_integrations.judges.embedded import EmbeddedJudge, label_call
-from rag_eval_integrations.judges.embedded.judge import asked
+from rag_eval_integrations.judges.embedded import EmbeddedJudge
+from rag_eval_integrations.judges.embedded.judge import asked, label_call
 from rag_eval_integrations.judges.judge import JudgeBase
 from rag_eval_integrations.records import (
     JudgeInfo,
@@ -39,9 +39,8 @@ from rag_eval_integrations.records import (
     RagCall,
     SentenceSupport,
     SentencizedCall,
-    UnscoredCode,
 )
-from rag_eval_integrations.records.labels import BY_WORDS
+from rag_eval_integrations.records.labels import BY_WORDS, UnscoredCode
 from rag_eval_integrations.sentences._markers import without_markers
 
 DIGITS = 6

@@ -8,7 +8,7 @@ from types import FunctionType
 from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.judges.judge import AnyJudge, Judge, JudgeBase, judge_base
 from rag_eval_integrations.judges.llm import LLMJudge
-from rag_eval_integrations.models import with_retries
+from rag_eval_integrations.models.throttling.model import with_retries
 from rag_eval_integrations.records import Labelling, SentencizedCall, Usage
 
 AskWhen = tuple[float, float] | Callable[[SentencizedCall, Labelling], bool]

@@ -49,10 +49,10 @@ from rag_eval_integrations.records import (
     Sentence,
     SentenceSupport,
     SentencizedCall,
-    UnscoredCode,
     Usage,
 )
 from rag_eval_integrations.records._json import whole_text
+from rag_eval_integrations.records.labels import UnscoredCode
 
 T = TypeVar("T")
 logger = logger_of(__name__)

@@ -32,9 +32,9 @@ from rag_eval_integrations.records import (
     Sentence,
     Sentences,
     SentencizedCall,
-    UnscoredCode,
     Usage,
 )
+from rag_eval_integrations.records.labels import UnscoredCode
 from rag_eval_integrations.sentences import Punkt, sentencize
 from rag_eval_integrations.sentences._citations import without_citations
 

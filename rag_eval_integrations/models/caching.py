@@ -28,7 +28,8 @@ from rag_eval_integrations.models.completion import (
     Model,
     WrappedModel,
 )
-from rag_eval_integrations.records import SCHEMA, Usage, from_line, to_line
+from rag_eval_integrations.records import Usage, from_line, to_line
+from rag_eval_integrations.records._json import SCHEMA
 
 logger = logger_of(__name__)
 

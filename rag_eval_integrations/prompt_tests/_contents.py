@@ -12,7 +12,7 @@ from typing import Any
 
 from rag_eval_integrations.errors import ConfigurationError, whole_number
 from rag_eval_integrations.models._reading import loads
-from rag_eval_integrations.prompt_tests import upstream as files
+from rag_eval_integrations.prompt_tests import _upstream as files
 from rag_eval_integrations.prompt_tests._replies import lines_in, read_tests_csv
 from rag_eval_integrations.prompt_tests.prompt import (
     PromptUnderTest,

@@ -19,7 +19,7 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations._cells import FORMULA
 from rag_eval_integrations.metrics.prompty import PromptyMetric
 from rag_eval_integrations.metrics.prompty.file import MessageTemplate
-from rag_eval_integrations.prompt_tests import upstream as files
+from rag_eval_integrations.prompt_tests import _upstream as files
 from rag_eval_integrations.prompt_tests._contents import Contents
 from rag_eval_integrations.prompt_tests._replies import lines_in
 from rag_eval_integrations.prompt_tests.records import PromptTest, as_text, digest

@@ -14,7 +14,7 @@ from typing import Any
 
 from rag_eval_integrations._visible import counted, one_line, visible_json
 from rag_eval_integrations.evaluations._cells import csv_text, inline, markdown_table
-from rag_eval_integrations.prompt_tests.rates import (
+from rag_eval_integrations.prompt_tests._rates import (
     KINDS,
     Rate,
     Row,
@@ -25,7 +25,7 @@ from rag_eval_integrations.prompt_tests.rates import (
 )
 from rag_eval_integrations.prompt_tests.records import PromptTest, Result, Rule, digest
 from rag_eval_integrations.prompt_tests.report import Report
-from rag_eval_integrations.records import SCHEMA
+from rag_eval_integrations.records._json import SCHEMA
 from rag_eval_integrations.report._page import drawn, pieces, shown
 
 _NAMES = {

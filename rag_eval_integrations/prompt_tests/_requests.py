@@ -22,7 +22,8 @@ from rag_eval_integrations.models.completion import (
     model_base,
 )
 from rag_eval_integrations.prompt_tests.records import digest
-from rag_eval_integrations.records import SCHEMA, Usage
+from rag_eval_integrations.records import Usage
+from rag_eval_integrations.records._json import SCHEMA
 
 # --- Sections of our own prompts, which no text inside them can close
 

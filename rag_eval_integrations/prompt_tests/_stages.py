@@ -14,7 +14,8 @@ from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations._visible import one_line as shown
 from rag_eval_integrations.errors import JudgeError, JudgeOutputError
 from rag_eval_integrations.judges._prompt import json_object
-from rag_eval_integrations.metrics.prompty import Input, PromptyMetric
+from rag_eval_integrations.metrics.prompty import PromptyMetric
+from rag_eval_integrations.metrics.prompty.file import Input
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models._reading import unfenced
 from rag_eval_integrations.models.completion import CompletionRequest, Message
@@ -33,11 +34,11 @@ from rag_eval_integrations.prompt_tests._requests import (
     dialogue,
     sections,
 )
+from rag_eval_integrations.prompt_tests._upstream import NUMBER, text_of, whole_of
 from rag_eval_integrations.prompt_tests.evaluate import graded, metric_values
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, Spec, make_uid
-from rag_eval_integrations.prompt_tests.upstream import NUMBER, text_of, whole_of
-from rag_eval_integrations.records import JsonObject
+from rag_eval_integrations.records._json import JsonObject
 
 logger = logger_of(__name__)
 

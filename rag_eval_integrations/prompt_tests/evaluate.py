@@ -16,7 +16,8 @@ from typing import Any, Literal, get_args
 from rag_eval_integrations import _loop
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, whole_number
 from rag_eval_integrations.metrics.geval._expectation import place_of, word_probabilities
-from rag_eval_integrations.metrics.prompty import Outcome, PromptyMetric, Verdict, read_verdict
+from rag_eval_integrations.metrics.prompty import PromptyMetric
+from rag_eval_integrations.metrics.prompty._reply import Outcome, Verdict, read_verdict
 from rag_eval_integrations.metrics.prompty._sandbox import Texts
 from rag_eval_integrations.metrics.prompty.metric import STOPPED, distinct
 from rag_eval_integrations.models import Model

@@ -21,7 +21,7 @@ from rag_eval_integrations.errors import (
 from rag_eval_integrations.evaluations._cells import paragraphs
 from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metrics
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.prompt_tests import upstream as files
+from rag_eval_integrations.prompt_tests import _upstream as files
 from rag_eval_integrations.prompt_tests._replies import ParsedTests
 from rag_eval_integrations.prompt_tests._requests import RecordedModel, run_jobs
 from rag_eval_integrations.prompt_tests._stages import (

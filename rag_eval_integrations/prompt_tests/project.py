@@ -20,23 +20,19 @@ from typing import Any
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.metrics.prompty import (
-    PromptyMetric,
-    discover_metrics,
-    metric_files,
-    parse_prompty,
-)
+from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metrics, parse_prompty
 from rag_eval_integrations.metrics.prompty.file import prompt_name
+from rag_eval_integrations.metrics.prompty.metric import metric_files
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.prompt_tests import upstream as files
+from rag_eval_integrations.prompt_tests import _upstream as files
 from rag_eval_integrations.prompt_tests._contents import PARTS, Contents
 from rag_eval_integrations.prompt_tests._export import Exported, Source, export_tests
 from rag_eval_integrations.prompt_tests._pages import report_pieces, to_csv, to_json, to_markdown
+from rag_eval_integrations.prompt_tests._rates import UnknownAs
 from rag_eval_integrations.prompt_tests._replies import ESCAPED, one_line
 from rag_eval_integrations.prompt_tests._requests import Journal
 from rag_eval_integrations.prompt_tests.evaluate import OWN_METRICS, PromptEvaluation
 from rag_eval_integrations.prompt_tests.prompt import AuthorWords, PromptUnderTest, read_content
-from rag_eval_integrations.prompt_tests.rates import UnknownAs
 from rag_eval_integrations.prompt_tests.records import (
     Choice,
     PromptTest,
@@ -46,7 +42,7 @@ from rag_eval_integrations.prompt_tests.records import (
 )
 from rag_eval_integrations.prompt_tests.report import Report
 from rag_eval_integrations.prompt_tests.run import run_tests
-from rag_eval_integrations.records import SCHEMA
+from rag_eval_integrations.records._json import SCHEMA
 from rag_eval_integrations.report._page import write
 
 Tell = Callable[[str], None]

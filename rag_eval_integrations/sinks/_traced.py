@@ -11,7 +11,8 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from rag_eval_integrations._visible import LogOnce, logger_of
 from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
-from rag_eval_integrations.records import Evaluation, Score, TraceSource
+from rag_eval_integrations.records import Evaluation, Score
+from rag_eval_integrations.records.call import TraceSource
 from rag_eval_integrations.sinks.sink import PartlyWrittenError
 
 _LOGGER = "rag_eval_integrations.sinks"

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from rag_eval_integrations.agreement import CascadePoint, Pair, agree, cascade_curve, curve_json
+from rag_eval_integrations.agreement import CascadePoint, Pair, agree, cascade_curve
+from rag_eval_integrations.agreement._cascades import curve_json
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import By, Evaluation, Usage
 
@@ -108,21 +109,22 @@ def test_the_mean_over_datasets_is_of_each_by_itself() -> None:
 def test_rows_of_a_cascade_are_one_judge_to_agreement() -> None:
     """Flags say that judges took turns on purpose: two methods are both said, formulas are one."""
 
-    def last(by: By, method: str) -> Evaluation:
-        made = make_evaluation("5", {"adherence": 0.0}, by=by, method=method)
-        return made.model_copy(update={"flags": ("cascade_second",)})
+    def passed(row: int, by: By, method: str) -> Evaluation:
+        made = make_evaluation(str(row), {"adherence": 0.0}, by=by, method=method)
+        return made.model_copy(update={"flags": ("cascade_second", "first_unsure")})
 
     rows = [first(row, flags=("cascade_first",)) for row in range(4)]
-    rows.append(second(4, flags=("cascade_second", "first_unsure")))
+    rows.append(passed(4, SECOND, "calibrated"))
 
-    made = agree(pairs([*rows, last(SECOND, "calibrated")]), resamples=0)
+    made = agree(pairs([*rows, passed(5, SECOND, "calibrated")]), resamples=0)
 
     assert made.pooled.blocks["scores", "adherence"].counts["n"] == 6
     assert made.formulas["adherence"]["method"] == "labels or calibrated"
     assert made.formulas["adherence"]["formulas"] == "gpt-labeling"
-    other = last(By(judge="model", formulas="ragbench"), "labels")
+    ragbench = By(judge="model", formulas="ragbench")
+    others = [passed(row, ragbench, "labels") for row in (4, 5)]
     with pytest.raises(ConfigurationError, match=r"'ragbench'.*some predicted rows only"):
-        agree(pairs([*rows, other]), resamples=0)
+        agree(pairs([*rows[:4], *others]), resamples=0)
 
 
 def test_rows_that_the_first_doubts_are_asked_before_those_in_the_band() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from rag_eval_integrations import BackgroundEvaluator, RagCall, RagEvaluator
-from rag_eval_integrations.background import Budget, Counters, WhenFull
+from rag_eval_integrations.background import Budget, Counters
+from rag_eval_integrations.background._worker import WhenFull
 from rag_eval_integrations.background.budget import chosen
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.sinks import CallbackSink

@@ -568,7 +568,7 @@ def test_the_help_has_the_presets_numbers(command: Command) -> None:
 
 def test_help_and_page_name_the_formats_of_exports(command: Command) -> None:
     """In one order; the page has a line for each."""
-    formats = "openai|context|csv|pytest|langsmith"
+    formats = "openai|csv|pytest|langsmith"
     pages = "".join(path.read_text("utf-8") for path in DOCS.glob("prompt-tests*.md"))
     assert formats in command("export", "--help").out
     assert f"--to {formats}" in pages

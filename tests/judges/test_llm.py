@@ -17,8 +17,9 @@ from rag_eval_integrations.errors import (
     JudgeUnavailableError,
 )
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges import Judge, LLMJudge, reconcile
+from rag_eval_integrations.judges import Judge, LLMJudge
 from rag_eval_integrations.judges._prompt import PROMPT_VERSION
+from rag_eval_integrations.judges._reconcile import reconcile
 from rag_eval_integrations.judges.llm import windows
 from rag_eval_integrations.metrics import TRACE_SCORES, Trace
 from rag_eval_integrations.metrics.geval import GEval

@@ -21,8 +21,8 @@ from pydantic import TypeAdapter
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.prompt_tests import Project, PromptTest, PromptUnderTest, read_upstream
 from rag_eval_integrations.prompt_tests._contents import Contents
+from rag_eval_integrations.prompt_tests._upstream import to_test_rows
 from rag_eval_integrations.prompt_tests.records import make_uid
-from rag_eval_integrations.prompt_tests.upstream import to_test_rows
 
 HOSTILE = '"""\nimport os; os.system("touch HACKED")\n{{text}} {% raw %} \\ \' {data} =1+1 \u2028 \x85 é 🙂'
 

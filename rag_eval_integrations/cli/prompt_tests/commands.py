@@ -38,7 +38,8 @@ from rag_eval_integrations.cli.prompt_tests._options import (
 )
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.console import add_row, plain_table
-from rag_eval_integrations.metrics.prompty import PromptyMetric, lint, metric_files
+from rag_eval_integrations.metrics.prompty import PromptyMetric
+from rag_eval_integrations.metrics.prompty.metric import lint, metric_files
 from rag_eval_integrations.prompt_tests import generate
 from rag_eval_integrations.prompt_tests._contents import read_upstream
 from rag_eval_integrations.prompt_tests._settings import METRIC

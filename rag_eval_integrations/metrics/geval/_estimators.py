@@ -38,7 +38,9 @@ from rag_eval_integrations.models.completion import (
     Message,
     completed,
 )
-from rag_eval_integrations.records import JsonObject, Score, UnscoredCode, Usage
+from rag_eval_integrations.records import Score, Usage
+from rag_eval_integrations.records._json import JsonObject
+from rag_eval_integrations.records.labels import UnscoredCode
 
 # --- Estimates: a score with its uncertainty, or the reason why there is none
 

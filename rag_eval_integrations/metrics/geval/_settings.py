@@ -14,7 +14,9 @@ from typing import Literal
 
 from rag_eval_integrations.errors import ConfigurationError, whole_number
 from rag_eval_integrations.metrics.geval._reply import PAPER_PARSERS, PaperParser
-from rag_eval_integrations.records import RagCall, Turn, UnscoredCode, from_object
+from rag_eval_integrations.records import RagCall, Turn
+from rag_eval_integrations.records._json import from_object
+from rag_eval_integrations.records.labels import UnscoredCode
 
 PARAMS = ("question", "response", "reference", "documents", "history", "conversation")
 """Names of parameters; `metadata.FIELD` names a field of the call's metadata."""

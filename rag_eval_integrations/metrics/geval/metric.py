@@ -57,9 +57,11 @@ from rag_eval_integrations.metrics.geval._settings import (
     sections_of,
 )
 from rag_eval_integrations.metrics.metric import Measured, ModelMetric
-from rag_eval_integrations.models import Model, ModelBase, with_retries
+from rag_eval_integrations.models import Model, ModelBase
 from rag_eval_integrations.models.completion import Message
-from rag_eval_integrations.records import By, RagCall, Score, UnscoredCode
+from rag_eval_integrations.models.throttling.model import with_retries
+from rag_eval_integrations.records import By, RagCall, Score
+from rag_eval_integrations.records.labels import UnscoredCode
 
 _MOST_CHARACTERS = 400_000
 """Limit on all parameters of a call together: some 100,000 tokens."""

@@ -26,17 +26,10 @@ from rag_eval_integrations.metrics.trace.formulas import (
     use_evidence,
     utilization_reason,
 )
-from rag_eval_integrations.records import (
-    By,
-    Estimate,
-    Labelling,
-    Labels,
-    Score,
-    ScoreEstimate,
-    SentencizedCall,
-    UnscoredCode,
-)
+from rag_eval_integrations.records import By, Labelling, Labels, Score, SentencizedCall
 from rag_eval_integrations.records._json import MOST, trusted
+from rag_eval_integrations.records.labels import Estimate, UnscoredCode
+from rag_eval_integrations.records.score import ScoreEstimate
 
 if TYPE_CHECKING:
     from rag_eval_integrations.judges.calibration import Calibration, JudgeMaps

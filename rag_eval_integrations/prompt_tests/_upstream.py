@@ -13,7 +13,7 @@ from pydantic import JsonValue, ValidationError
 
 from rag_eval_integrations._contain import words_of
 from rag_eval_integrations.errors import ConfigurationError, InputError, RagEvalError, written
-from rag_eval_integrations.metrics.prompty.reply import Outcome, read_verdict
+from rag_eval_integrations.metrics.prompty._reply import Outcome, read_verdict
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import (
     Judged,
@@ -27,8 +27,7 @@ from rag_eval_integrations.prompt_tests.records import (
     input_text,
     make_uid,
 )
-from rag_eval_integrations.records import whole_text
-from rag_eval_integrations.records._json import input_error, is_finite, shown
+from rag_eval_integrations.records._json import input_error, is_finite, shown, whole_text
 
 Row = Mapping[str, Any]
 
