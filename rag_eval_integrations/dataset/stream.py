@@ -187,9 +187,12 @@ class _InProcesses(EvaluationStream[RagCall | Line[RagCall]]):
     """The evaluations that several processes make, always in order."""
 
     def __init__(
-        self, calls: Iterable[RagCall | Line[RagCall]], evaluator: RagEvaluator, workers: int,
+        self,
+        calls: Iterable[RagCall | Line[RagCall]],
+        evaluator: RagEvaluator,
+        workers: int,
         max_concurrency: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(calls, OfLines(evaluator), max_concurrency=max_concurrency)
         self._processes = partial(Processes, evaluator, workers)
         self._processes()  # raises what is wrong with the arguments
@@ -247,9 +250,12 @@ def evaluate_calls(
         return _InProcesses(calls, evaluator, workers, max_concurrency)
     lines = OfLines(evaluator)
     return EvaluationStream(
-        calls, lines, max_concurrency=max_concurrency, ordered=ordered,
+        calls,
+        lines,
+        max_concurrency=max_concurrency,
+        ordered=ordered,
         ahead=_ahead(evaluator, max_concurrency),
-    )  # fmt: skip
+    )
 
 
 def _check_arguments(calls: object, evaluator: object) -> None:
@@ -325,9 +331,11 @@ def packed(evaluator: RagEvaluator, workers: int, option: str) -> bytes:
     whole_number(option, workers)
     if evaluator.asks_models:
         raise ConfigurationError(
-            option, workers, f"is for judges that compute; {evaluator.judge.name} waits for a "
+            option,
+            workers,
+            f"is for judges that compute; {evaluator.judge.name} waits for a "
             "model's answers: raise the number of concurrent calls instead",
-        )  # fmt: skip
+        )
     return pickled(evaluator, option, workers, pickle.dumps)
 
 
@@ -341,9 +349,11 @@ def pickled(made_of: object, option: str, value: object, dumps: Callable[[object
         return dumps(made_of)
     except Exception as error:  # whatever an object of the user's raises
         raise ConfigurationError(
-            option, value, "the judge, the metrics and the splitter have to go to other "
+            option,
+            value,
+            "the judge, the metrics and the splitter have to go to other "
             f"processes, and cannot be pickled: {words_of(error)}",
-        ) from error  # fmt: skip
+        ) from error
 
 
 @dataclass
@@ -433,9 +443,11 @@ class Processes:
             await _in_process(pool, _is_ready, self._packed)
         except BrokenProcessPool as error:
             raise ConfigurationError(
-                self.option, self.workers, "the processes end as they start; a script that uses "
-                "them runs its code under `if __name__ == \"__main__\":`",
-            ) from error  # fmt: skip
+                self.option,
+                self.workers,
+                "the processes end as they start; a script that uses "
+                'them runs its code under `if __name__ == "__main__":`',
+            ) from error
         except Exception as error:  # whatever an object of the user's raises
             why = f"the evaluator cannot be made in another process: {words_of(error)}"
             raise ConfigurationError(self.option, self.workers, why) from error

@@ -140,12 +140,17 @@ def _langsmith(source: Source) -> dict[str, str]:
             "inputs": source.values(test),
             "outputs": {"output": output} if output else None,
             "metadata": {
-                "testuid": test.uid, "ruleid": test.rule_id, "rule": test.rule,
-                "inverse": test.inverse, "baseline": test.baseline, "scenario": test.scenario,
-                "reasoning": test.reasoning, "output_by": written_by,
+                "testuid": test.uid,
+                "ruleid": test.rule_id,
+                "rule": test.rule,
+                "inverse": test.inverse,
+                "baseline": test.baseline,
+                "scenario": test.scenario,
+                "reasoning": test.reasoning,
+                "output_by": written_by,
             },
             "split": "train" if share < 0.75 * 2**32 else "test",
-        }  # fmt: skip
+        }
         lines.append(json.dumps(row, ensure_ascii=True))
     return {"langsmith.jsonl": "".join(f"{line}\n" for line in lines)}
 
@@ -241,13 +246,17 @@ def _portable(source: Source) -> tuple[list[dict[str, Any]], list[dict[str, str]
     ]
     own = [
         {
-            "input": test.testinput, "expected": source.output(test)[0], "rule": test.rule,
-            "testuid": test.uid, "ruleid": as_text(test.rule_id),
-            "inverse": str(test.inverse).lower(), "baseline": str(test.baseline).lower(),
+            "input": test.testinput,
+            "expected": source.output(test)[0],
+            "rule": test.rule,
+            "testuid": test.uid,
+            "ruleid": as_text(test.rule_id),
+            "inverse": str(test.inverse).lower(),
+            "baseline": str(test.baseline).lower(),
             "scenario": test.scenario,
         }
         for test in source.tests
-    ]  # fmt: skip
+    ]
     named = {name for row in values for name in row}
     if clashes := sorted({name for row in own for name in row} & named - {"input"}):
         names = ", ".join(clashes)
@@ -280,14 +289,18 @@ def _criteria(source: Source, model: str) -> list[dict[str, Any]]:
     """
     spec = source.spec
     place = {
-        "output": "{{sample.output_text}}", "input": "{{item.input}}",
+        "output": "{{sample.output_text}}",
+        "input": "{{item.input}}",
         "expected": "{{item.expected}}",
-    }  # fmt: skip
+    }
     known = {
-        "prompt": _inert(source.prompt.text), "rules": _inert(spec.rules_text),
-        "intent": _inert(spec.intent), "inputSpec": _inert(spec.input_spec_text),
-        "groundtruth": place["expected"], **place,
-    }  # fmt: skip
+        "prompt": _inert(source.prompt.text),
+        "rules": _inert(spec.rules_text),
+        "intent": _inert(spec.intent),
+        "inputSpec": _inert(spec.input_spec_text),
+        "groundtruth": place["expected"],
+        **place,
+    }
 
     def grader(name: str, messages: list[tuple[str, str]], *, is_score: bool) -> dict[str, Any]:
         """Make a grader of a metric or of compliance.
