@@ -41,7 +41,6 @@ from rag_eval_integrations.errors import (
     ConfigurationError,
     JudgeError,
     JudgeOutputError,
-    whole_number,
 )
 from rag_eval_integrations.judges import Judge, judge_from
 from rag_eval_integrations.judges._reconcile import reconcile
@@ -95,8 +94,6 @@ class RagEvaluator:
             `"label_retrieval"`, `"context_recall"`, `"citations"`, `"geval:NAME"`); default
             `[Trace()]`.
         splitter: how to split texts into sentences; default `Punkt()`, English.
-        max_remembered: how many labellings are kept for calls with the same content, from 0; 0
-            shares only requests in flight.
         flags: whether to look for text that addresses a judge (`suspected_injection` in
             `Evaluation.flags`). No score depends on it. None looks wherever a model reads the
             texts: not for the embedded judge alone, which no text can address.
@@ -111,13 +108,15 @@ class RagEvaluator:
             `version`, so that no other process can reuse the evaluations.
     """
 
+    _remembers = 256
+    """How many labellings are kept for calls with the same content."""
+
     def __init__(
         self,
         judge: AnyJudge = "embedded",
         metrics: Sequence[Metric | str] | None = None,
         *,
         splitter: Splitter | None = None,
-        max_remembered: int = 256,
         flags: bool | None = None,
     ) -> None:
         labeller = judge_from(judge)
@@ -144,7 +143,6 @@ class RagEvaluator:
         from rag_eval_integrations.sentences._citations import without_citations  # noqa: PLC0415
 
         self._as_judged = without_citations
-        whole_number("max_remembered", max_remembered, 0)
         for metric in self.metrics:
             if isinstance(metric, Trace) and metric.calibration is not None:
                 metric.calibration.check(self._judge)
@@ -160,9 +158,8 @@ class RagEvaluator:
             for metric in self.metrics
             if isinstance(metric, ModelMetric)
         }
-        self._remembers = max_remembered
-        self._labellings = SingleFlight[Labelling](max_remembered)
-        self._measured = SingleFlight[Measured](max_remembered)
+        self._labellings = SingleFlight[Labelling](self._remembers)
+        self._measured = SingleFlight[Measured](self._remembers)
         self._speaks = Suspicion() if (self._is_read if flags is None else flags) else None
 
     def __repr__(self) -> str:
@@ -170,7 +167,7 @@ class RagEvaluator:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the arguments; a copy in another process starts without cached labels."""
-        options = {"max_remembered": self._remembers, "flags": self._speaks is not None}
+        options = {"flags": self._speaks is not None}
         return _made_again, (self.judge, self.metrics, self.splitter, options, self.fingerprint)
 
     @property

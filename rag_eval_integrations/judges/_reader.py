@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from math import fsum, isfinite, log, sqrt
+from math import fsum, log, sqrt
 from pathlib import Path
 from threading import Event
 from typing import Any, ClassVar, NamedTuple
@@ -181,7 +181,6 @@ class ReaderJudge(JudgeBase):
         *,
         relevance: Any = None,
         labels: Sequence[str] | None = None,
-        relevance_labels: Sequence[str] | None = None,
         template: str | None = None,
         threshold: float = 0.5,
         max_length: int | None = None,
@@ -189,8 +188,6 @@ class ReaderJudge(JudgeBase):
         max_pairs: int = 8_192,
         batch_size: int = 16,
         pooling: Pooling | None = None,
-        relevance_line: Line = RELEVANT,
-        utilized_line: Line = UTILIZED,
         device: str = "cpu",
         threads: int | None = None,
     ) -> None:
@@ -200,12 +197,11 @@ class ReaderJudge(JudgeBase):
         self.name = self._library
         self._threshold = threshold
         self._max_windows, self._max_pairs = max_windows, max_pairs
-        self._lines = (relevance_line, utilized_line)
         load = type(self)._model
         self._support = load(model, "model", given | {"pooling": None})
         self._second: LocalModel | None = None
         if relevance is not None:
-            own = {"labels": relevance_labels, "max_length": None}
+            own = {"labels": None, "max_length": None}
             self._second = load(relevance, "relevance", given | own)
         self._models = [model for model in (self._support, self._second) if model]
         self._thread = Threads(1, "rag-eval-reader")
@@ -216,7 +212,7 @@ class ReaderJudge(JudgeBase):
         self._template = template or ("{question}\n{premise}" if by_tokens else "{premise}")
         self._check_template()
         # What labels depend on.
-        lines = self._lines if self._second else None
+        lines = (RELEVANT, UTILIZED) if self._second else None
         options = (threshold, max_windows, max_pairs, template, lines, EmbeddedJudge().version)
         parts = repr([*(model.identity for model in self._models), options])
         digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
@@ -319,7 +315,7 @@ class ReaderJudge(JudgeBase):
         if second:
             maker = second.name
             question = self._question(call.call)
-            relevant, used = relevance(second, call, question, self._lines, stop)
+            relevant, used = relevance(second, call, question, stop)
             reads, most, unread = self._read(call, stop)
             for number, p in chain.from_iterable(read.alone for read in reads):
                 used[number] = max(used[number], p)  # what carries another sentence alone was used
@@ -472,7 +468,6 @@ def relevance(
     model: LocalModel,
     call: SentencizedCall,
     question: str,
-    lines: tuple[Line, Line],
     stop: Event,
 ) -> tuple[list[float], list[float]]:
     """Compute P(relevant) and P(utilized) of each document sentence, in [0, 1].
@@ -484,7 +479,6 @@ def relevance(
         model: a classifier of pairs, or an encoder.
         call: the call.
         question: its question, as it can be read alone.
-        lines: from cosines to the log-odds of relevant and of utilized, for an encoder.
         stop: set to cancel.
 
     Raises:
@@ -495,7 +489,7 @@ def relevance(
     documents = [model.plain(sentence.text) for sentence in call.documents]
     pairs = [(text, document) for document in documents for text in asking]
     if model.kind == "embedding":
-        own = [lines[0]] + [lines[1]] * len(call.response)
+        own = [RELEVANT] + [UTILIZED] * len(call.response)
         cosines = zip(model.cosines(pairs, stop), own * len(documents), strict=True)
         values = [sigmoid(a + b * cosine) for cosine, (a, b) in cosines]
     else:
@@ -520,13 +514,8 @@ def _check(given: Mapping[str, Any]) -> None:
         refuse("template", "should hold {premise}")
     if given["pooling"] not in (None, "mean", "cls"):
         refuse("pooling", "use mean or cls")
-    for name in ("relevance_labels", "pooling"):
-        if given["relevance"] is None and given[name] is not None:
-            refuse(name, "is for a model for relevance (`relevance=`)")
-    for name in ("relevance_line", "utilized_line"):
-        numbers = given[name] if isinstance(given[name], tuple | list) else ()
-        if [isinstance(n, int | float) and isfinite(n) for n in numbers] != [True, True]:
-            refuse(name, "use two numbers (intercept, slope)")
+    if given["relevance"] is None and given["pooling"] is not None:
+        refuse("pooling", "is for a model for relevance (`relevance=`)")
 
 
 def _rounded(keys: Sequence[str], probabilities: Sequence[float]) -> dict[str, float]:

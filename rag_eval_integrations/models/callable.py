@@ -9,7 +9,7 @@ from functools import partial
 
 from rag_eval_integrations._contain import contained
 from rag_eval_integrations._loop import Threads
-from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError, whole_number
+from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
 from rag_eval_integrations.models.completion import (
     Choice,
     Completion,
@@ -21,6 +21,10 @@ from rag_eval_integrations.records._json import shown
 
 Messages = list[dict[str, str]]
 """`[{"role": "system" | "user" | "assistant", "content": "…"}, …]`"""
+
+
+_THREADS = 16
+"""Concurrent calls of a plain function."""
 
 
 class CallableModel(ModelBase):
@@ -37,11 +41,9 @@ class CallableModel(ModelBase):
     Args:
         function: answers a list of messages with text. Called concurrently, once per answer.
         name: the model's name, stamped on every score.
-        max_threads: concurrent calls of a plain function at most, from 1.
 
     Raises:
-        ConfigurationError: for something that cannot be called, a class, an empty name, or no
-            threads.
+        ConfigurationError: for something that cannot be called, a class, or an empty name.
     """
 
     def __init__(
@@ -49,7 +51,6 @@ class CallableModel(ModelBase):
         function: Callable[[Messages], Awaitable[str]] | Callable[[Messages], str],
         *,
         name: str = "callable",
-        max_threads: int = 16,
     ) -> None:
         if not callable(function):
             raise ConfigurationError("function", function, "use a function of messages")
@@ -57,12 +58,11 @@ class CallableModel(ModelBase):
             raise ConfigurationError("function", function, "is a class; pass an object of it")
         if not name:
             raise ConfigurationError("name", name, "use a name that identifies the model")
-        whole_number("max_threads", max_threads)
         self._function = function
         self._is_async = any(
             inspect.iscoroutinefunction(target) for target in (function, type(function).__call__)
         )
-        self._threads = Threads(max_threads, "rag-eval-callable")
+        self._threads = Threads(_THREADS, "rag-eval-callable")
         self.name = name
 
     async def complete(self, request: CompletionRequest) -> Completion:

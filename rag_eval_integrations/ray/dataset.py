@@ -305,6 +305,10 @@ ON_THE_WAY = 1.0
 """Seconds that a permit may take from the actor to the request that it lets start."""
 
 
+class _FarPermits(LocalPermits):
+    _slack = ON_THE_WAY
+
+
 class Limit:
     """Gives out the permits of one limit, in the order in which they are asked for.
 
@@ -329,7 +333,7 @@ class Limit:
         *,
         again: bool = False,
     ) -> None:
-        self._permits = LocalPermits(rpm, tpm, clock=clock, slack=ON_THE_WAY)
+        self._permits = _FarPermits(rpm, tpm, clock=clock)
         self._turn = asyncio.Lock()
         if again:
             requests, tokens = (0 if limit is None else math.ceil(limit) for limit in (rpm, tpm))
