@@ -61,7 +61,7 @@ def report(options: ReportOptions) -> int:
         raise ConfigurationError("--by", options.by, f"is of html, md and json, not of {form}")
     thresholds = thresholds_from(options.fail_under)
     by = None if options.by is None else Groups(options.by, option="--by")
-    per = groups_from(options)
+    per = groups_from(options.per, options.min_calls, thresholds)
     evals.check(folder=True)
     rows = _Evals(evals, Filters(options.where), [g for g in (by, per) if g is not None])
     title = f"Evaluations of {Path(str(evals)).name}" if options.title is None else options.title
