@@ -86,7 +86,7 @@ def scored(
     """Score the labels by each metric; one that fails leaves the others their scores."""
     by = by_of(call, labelling)
     return {
-        metric.names: made(call.call, metric, partial(metric.score, call, labelling, by))
+        metric.names: outcome_of(call.call, metric, partial(metric.score, call, labelling, by))
         for metric in metrics
     }
 
@@ -94,11 +94,12 @@ def scored(
 def scored_alone(call: RagCall, metrics: Sequence[CallMetric]) -> dict[tuple[str, ...], Outcome]:
     """Score a call by each metric that needs no labels."""
     return {
-        metric.names: made(call, metric, partial(metric.score, call, By())) for metric in metrics
+        metric.names: outcome_of(call, metric, partial(metric.score, call, By()))
+        for metric in metrics
     }
 
 
-def made(call: RagCall, metric: Metric, make: Callable[[], Sequence[Score]]) -> Outcome:
+def outcome_of(call: RagCall, metric: Metric, make: Callable[[], Sequence[Score]]) -> Outcome:
     """Run a metric; whatever its code raises is the outcome."""
     try:
         with contained:

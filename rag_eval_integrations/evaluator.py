@@ -27,10 +27,10 @@ from rag_eval_integrations._scoring import (
     failure_of,
     given_by,
     is_own,
-    made,
     maker_of,
     names_of,
     nothing_to_judge,
+    outcome_of,
     scored,
     scored_alone,
     sound,
@@ -306,7 +306,9 @@ class RagEvaluator:
             outcomes = {}
             for metric in metrics:
                 by = maker_of(metric, split, labelling, self._models)
-                outcomes[metric.names] = made(call, metric, partial(metric.unscored, *why, by))
+                outcomes[metric.names] = outcome_of(
+                    call, metric, partial(metric.unscored, *why, by)
+                )
         return evaluation_of(
             split, labelling, metrics, outcomes, self.fingerprint, self._models,
             speaks=self._speaks,

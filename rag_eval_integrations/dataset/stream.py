@@ -117,7 +117,7 @@ class EvaluationStream(Generic[T]):
     async def numbered(self) -> AsyncIterator[tuple[int, Evaluation]]:
         """Yield (index of the call, from 0, and its evaluation), in the order of the stream.
 
-        At the end it raises what the iterable of calls raised.
+        Re-raises an exception of the input after the calls before it.
         """
         calls = enumerate(self._calls)
         done: asyncio.Queue[tuple[int, Evaluation] | None] = asyncio.Queue()
@@ -360,8 +360,8 @@ def pickled(made_of: object, option: str, value: object, dumps: Callable[[object
 class Processes:
     """Evaluates calls in several processes; close it at the end.
 
-    The first calls are evaluated in the own process. A call with which a process dies is evaluated
-    once more, alone, and is an error if that process dies, too.
+    The first calls are evaluated in the own process. When a worker dies, its calls are retried one
+    by one; a call that kills its worker again is an error.
 
     Args:
         evaluator: the evaluator.

@@ -47,7 +47,7 @@ DIGITS = 6
 """Decimals of every probability. Batches of other sizes differ in the last bits of a float32."""
 
 _RULES = "5"
-"""Raised when labels change although models and settings do not."""
+"""Increment when the labelling changes although models and settings do not."""
 
 READER = "local_reader"
 """Flag of every labelling, for `Evaluation.flags`."""

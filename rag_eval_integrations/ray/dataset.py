@@ -137,7 +137,9 @@ class EvaluatorConfig:
         return ThrottledModel(labeller, permits=permits)
 
 
-def made(config: EvaluatorConfig | RagEvaluator, permits: Permits | None = None) -> RagEvaluator:
+def evaluator_of(
+    config: EvaluatorConfig | RagEvaluator, permits: Permits | None = None
+) -> RagEvaluator:
     """Make the evaluator of an actor; one that is an evaluator already is returned as it is."""
     return config if isinstance(config, RagEvaluator) else config.make(permits)
 
@@ -396,7 +398,9 @@ class _Evaluate:
         self._names, self._keep, self._field_map = names, keep, field_map
         self._done: frozenset[bytes] = ray.get(done) if isinstance(done, ray.ObjectRef) else done
         self._concurrency = 8 if isinstance(config, RagEvaluator) else config.max_concurrency
-        self._evaluator = made(config, None if limit is None else SharedPermits(limit.take.remote))
+        self._evaluator = evaluator_of(
+            config, None if limit is None else SharedPermits(limit.take.remote)
+        )
 
     def __call__(self, batch: Any) -> Any:
         import pyarrow as pa  # noqa: PLC0415  # comes with ray[data]

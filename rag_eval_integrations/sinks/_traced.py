@@ -110,7 +110,7 @@ class TraceSink(ABC):
             raise PartlyWrittenError(left, failures[0]) from failures[0]
 
     def _send_or_divide(self, group: Sequence[Traced]) -> None:
-        """Send a group; call by call if the tool refuses it: one of them may be to blame.
+        """Send a group; a refused one is retried call by call.
 
         Raises:
             PartlyWrittenError: some were not taken; it names their evaluations.
