@@ -21,7 +21,7 @@ from typing import get_args
 from embedded_judge import read, sentencized
 
 from rag_eval_integrations.dataset import labelled_from, score_labelled
-from rag_eval_integrations.judges.embedded import label_call
+from rag_eval_integrations.judges.embedded.judge import label_call
 from rag_eval_integrations.metrics import Trace, diagnose
 from rag_eval_integrations.metrics.trace.formulas import Pattern
 from rag_eval_integrations.records import By, Score

@@ -21,9 +21,9 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from rag_eval_integrations.judges.embedded import label_call
+from rag_eval_integrations.judges.embedded.judge import label_call
 from rag_eval_integrations.records import RagCall, Sentence, Sentences, SentencizedCall
-from rag_eval_integrations.sentences import letters
+from rag_eval_integrations.sentences._sentencize import letters
 
 TRAINING = Path(__file__).resolve().parent.parent / "training"
 

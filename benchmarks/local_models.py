@@ -31,7 +31,7 @@ from rag_eval_integrations.agreement.calibrating import mixture
 from rag_eval_integrations.judges import OnnxJudge
 from rag_eval_integrations.judges._reader import relevance
 from rag_eval_integrations.judges.calibration import log_odds
-from rag_eval_integrations.judges.embedded import label_call
+from rag_eval_integrations.judges.embedded.judge import label_call
 from rag_eval_integrations.judges.onnx import _OnnxModel
 from rag_eval_integrations.records import RagCall, Sentence, Sentences, SentencizedCall
 

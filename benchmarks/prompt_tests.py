@@ -19,7 +19,6 @@ from pathlib import Path
 from rag_eval_integrations.metrics.prompty import PromptyMetric, parse_prompty
 from rag_eval_integrations.models.completion import Completion, CompletionRequest
 from rag_eval_integrations.prompt_tests import (
-    Journal,
     PromptEvaluation,
     PromptTest,
     PromptUnderTest,
@@ -28,6 +27,7 @@ from rag_eval_integrations.prompt_tests import (
     Spec,
     run_tests,
 )
+from rag_eval_integrations.prompt_tests._requests import Journal
 from rag_eval_integrations.testing import ScriptedModel
 
 MODELS = 4

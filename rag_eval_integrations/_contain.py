@@ -1,4 +1,4 @@
-"""Hold back what a user's code raises that is not an `Exception`, so that it ends no run.
+"""Turn `SystemExit` and stray cancellations from user code into ordinary exceptions.
 
 A judge, model, metric or app may raise `SystemExit`, or `CancelledError` although nobody cancelled
 it. Out of a task, asyncio would raise the first out of its loop, and with it end every other

@@ -27,15 +27,13 @@ from rag_eval_integrations.records import (
     JudgeInfo,
     Labelling,
     RagCall,
-    Record,
     Score,
     Sentences,
     SentencizedCall,
-    UnscoredCode,
     Usage,
-    from_object,
-    json_copy,
 )
+from rag_eval_integrations.records._json import Record, from_object, json_copy
+from rag_eval_integrations.records.labels import UnscoredCode
 from rag_eval_integrations.records.score import Scores, Stage
 
 logger = logger_of(__name__)
@@ -88,7 +86,7 @@ def scored(
     """Score the labels by each metric; one that fails leaves the others their scores."""
     by = by_of(call, labelling)
     return {
-        metric.names: made(call.call, metric, partial(metric.score, call, labelling, by))
+        metric.names: outcome_of(call.call, metric, partial(metric.score, call, labelling, by))
         for metric in metrics
     }
 
@@ -96,11 +94,12 @@ def scored(
 def scored_alone(call: RagCall, metrics: Sequence[CallMetric]) -> dict[tuple[str, ...], Outcome]:
     """Score a call by each metric that needs no labels."""
     return {
-        metric.names: made(call, metric, partial(metric.score, call, By())) for metric in metrics
+        metric.names: outcome_of(call, metric, partial(metric.score, call, By()))
+        for metric in metrics
     }
 
 
-def made(call: RagCall, metric: Metric, make: Callable[[], Sequence[Score]]) -> Outcome:
+def outcome_of(call: RagCall, metric: Metric, make: Callable[[], Sequence[Score]]) -> Outcome:
     """Run a metric; whatever its code raises is the outcome."""
     try:
         with contained:

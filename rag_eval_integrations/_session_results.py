@@ -17,7 +17,8 @@ from rag_eval_integrations._visible import counted, one_line, visible
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations._cells import inline
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary
-from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation
+from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.records.score import EVALS_SCHEMA
 
 _IN_MEMORY = 16 * 2**20
 """Bytes of kept lines above which they go to a file."""

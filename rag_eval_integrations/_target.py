@@ -202,7 +202,7 @@ def _open(path: str | os.PathLike[str], flags: int, mode: int) -> int:
 
 @contextmanager
 def replacing(path: Path, *, new: bool = False, mode: int = PRIVATE) -> Iterator[BinaryIO]:
-    """Write a file that takes the place of another at the end, whole, or not at all on an error.
+    """Replace a file atomically.
 
     It is written beside its target, without a name until it is whole where the system has such
     files, so that a killed process leaves nothing; elsewhere under a random name, and what killed

@@ -1,4 +1,4 @@
-r"""Texts of other people where a person reads them: nothing is hidden, and nothing acts.
+r"""Escape untrusted text for terminals, logs and pages.
 
 An escape sequence recolours a terminal or renames its window, a direction mark turns a line round,
 a line break forges a line of a log, and a zero-width character hides what it stands between. Here

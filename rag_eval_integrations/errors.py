@@ -25,6 +25,20 @@ if TYPE_CHECKING:
     from rag_eval_integrations.records import Usage
 
 
+__all__ = [
+    "ConfigurationError",
+    "InputError",
+    "JudgeError",
+    "JudgeOutputError",
+    "JudgeRejectedError",
+    "JudgeUnavailableError",
+    "MissingDependencyError",
+    "RagEvalError",
+    "ReentryError",
+    "SchemaError",
+]
+
+
 class RagEvalError(Exception):
     """Base class of the library's exceptions: catch it to catch them all."""
 
@@ -80,6 +94,17 @@ def _presentable(field: str, value: object) -> object:
     if isinstance(value, Mapping) and field in ("extra_body", "--extra-body"):
         return [*map(str, value)]
     return value
+
+
+def whole_number(field: str, value: object, least: int = 1, most: int | None = None) -> None:
+    """Refuse an argument that is not a whole number in a range; a bool is none.
+
+    Raises:
+        ConfigurationError: it is not; names the argument and the range.
+    """
+    if type(value) is not int or value < least or (most is not None and value > most):
+        up_to = "" if most is None else f" to {most}"
+        raise ConfigurationError(field, value, f"use a whole number from {least}{up_to}")
 
 
 def written(value: object, write: Callable[[object], str] = repr) -> str:

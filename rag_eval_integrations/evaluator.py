@@ -27,18 +27,23 @@ from rag_eval_integrations._scoring import (
     failure_of,
     given_by,
     is_own,
-    made,
     maker_of,
     names_of,
     nothing_to_judge,
+    outcome_of,
     scored,
     scored_alone,
     sound,
 )
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations._visible import visible
-from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
-from rag_eval_integrations.judges import Judge, judge_from, reconcile
+from rag_eval_integrations.errors import (
+    ConfigurationError,
+    JudgeError,
+    JudgeOutputError,
+)
+from rag_eval_integrations.judges import Judge, judge_from
+from rag_eval_integrations.judges._reconcile import reconcile
 from rag_eval_integrations.judges.judge import AnyJudge, JudgeBase, judge_base, judge_info
 from rag_eval_integrations.judges.suspicion import Suspicion
 from rag_eval_integrations.metrics import (
@@ -60,12 +65,12 @@ from rag_eval_integrations.records import (
     RagCall,
     Sentences,
     SentencizedCall,
-    UnscoredCode,
     Usage,
 )
+from rag_eval_integrations.records.labels import UnscoredCode
 from rag_eval_integrations.records.score import metric_hint
-from rag_eval_integrations.sentences import RECORDED, Splitter, sentencize
-from rag_eval_integrations.sentences._sentencize import finder_of_sources
+from rag_eval_integrations.sentences import Splitter, sentencize
+from rag_eval_integrations.sentences._sentencize import RECORDED, finder_of_sources
 
 _BIG_CALL = 50_000
 """Characters above which a call is split in a thread, not on the loop: about 10 ms of work."""
@@ -89,10 +94,9 @@ class RagEvaluator:
             `"label_retrieval"`, `"context_recall"`, `"citations"`, `"geval:NAME"`); default
             `[Trace()]`.
         splitter: how to split texts into sentences; default `Punkt()`, English.
-        max_remembered: how many labellings are kept for calls with the same content, from 0; 0
-            shares only requests in flight.
         flags: whether to look for text that addresses a judge (`suspected_injection` in
-            `Evaluation.flags`). No score depends on it.
+            `Evaluation.flags`). No score depends on it. None looks wherever a model reads the
+            texts: not for the embedded judge alone, which no text can address.
 
     Raises:
         ConfigurationError: for an unknown judge, no metrics, an object that is not a metric, two
@@ -104,14 +108,16 @@ class RagEvaluator:
             `version`, so that no other process can reuse the evaluations.
     """
 
+    _remembers = 256
+    """How many labellings are kept for calls with the same content."""
+
     def __init__(
         self,
         judge: AnyJudge = "embedded",
         metrics: Sequence[Metric | str] | None = None,
         *,
         splitter: Splitter | None = None,
-        max_remembered: int = 256,
-        flags: bool = True,
+        flags: bool | None = None,
     ) -> None:
         labeller = judge_from(judge)
         self.judge: Judge
@@ -137,8 +143,6 @@ class RagEvaluator:
         from rag_eval_integrations.sentences._citations import without_citations  # noqa: PLC0415
 
         self._as_judged = without_citations
-        if type(max_remembered) is not int or max_remembered < 0:
-            raise ConfigurationError("max_remembered", max_remembered, "use a whole number from 0")
         for metric in self.metrics:
             if isinstance(metric, Trace) and metric.calibration is not None:
                 metric.calibration.check(self._judge)
@@ -154,23 +158,29 @@ class RagEvaluator:
             for metric in self.metrics
             if isinstance(metric, ModelMetric)
         }
-        self._remembers = max_remembered
-        self._labellings = SingleFlight[Labelling](max_remembered)
-        self._measured = SingleFlight[Measured](max_remembered)
-        self._speaks = Suspicion() if flags else None
+        self._labellings = SingleFlight[Labelling](self._remembers)
+        self._measured = SingleFlight[Measured](self._remembers)
+        self._speaks = Suspicion() if (self._is_read if flags is None else flags) else None
 
     def __repr__(self) -> str:
         return f"RagEvaluator({self._judge!r}, scores: {', '.join(self.names)})"
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the arguments; a copy in another process starts without cached labels."""
-        options = {"max_remembered": self._remembers, "flags": self._speaks is not None}
+        options = {"flags": self._speaks is not None}
         return _made_again, (self.judge, self.metrics, self.splitter, options, self.fingerprint)
 
     @property
     def asks_models(self) -> bool:
         """Whether the judge or a metric asks a model, and so waits for its answers."""
         return self._model is not None or bool(self._models)
+
+    @property
+    def _is_read(self) -> bool:
+        """Whether a model reads the texts, which could then address it."""
+        from rag_eval_integrations.judges.embedded import EmbeddedJudge  # noqa: PLC0415 -- heavy
+
+        return self.asks_models or not isinstance(self.judge, EmbeddedJudge)
 
     @property
     def max_concurrency(self) -> int | None:
@@ -296,7 +306,9 @@ class RagEvaluator:
             outcomes = {}
             for metric in metrics:
                 by = maker_of(metric, split, labelling, self._models)
-                outcomes[metric.names] = made(call, metric, partial(metric.unscored, *why, by))
+                outcomes[metric.names] = outcome_of(
+                    call, metric, partial(metric.unscored, *why, by)
+                )
         return evaluation_of(
             split, labelling, metrics, outcomes, self.fingerprint, self._models,
             speaks=self._speaks,
@@ -543,7 +555,7 @@ def _content_key(call: RagCall) -> Hashable:
 
 def _retried(model: Model) -> ModelBase:
     """Return a model whose failed requests are retried."""
-    from rag_eval_integrations.models import with_retries  # noqa: PLC0415  # 10 ms, for a model
+    from rag_eval_integrations.models.throttling.model import with_retries  # noqa: PLC0415  # 10 ms, for a model
 
     return with_retries(model)
 
@@ -585,7 +597,7 @@ def metric_named(
     kind, _, preset = name.partition(":")
     given = settings.get(kind, {})
     if kind == "geval" and preset:
-        from rag_eval_integrations.metrics.geval import named_geval  # noqa: PLC0415 -- as above
+        from rag_eval_integrations.metrics.geval.metric import named_geval  # noqa: PLC0415 -- as above
 
         try:
             return named_geval(preset, **given)

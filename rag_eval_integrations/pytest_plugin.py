@@ -53,7 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="JUDGE",
         default=None,
         help="judge of the fixture rag_eval: embedded (default, asks no model), openai:MODEL, "
-        "cascade:A,B[,C] or MODULE:OBJECT",
+        "cascade:A,B or MODULE:OBJECT",
     )
     group.addoption(
         "--rag-eval-report",

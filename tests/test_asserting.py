@@ -14,7 +14,7 @@ from runs import call
 from rag_eval_integrations import Evaluation, RagCall, RagEvaluator, Score
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import JudgeInfo
-from rag_eval_integrations.sentences import letters
+from rag_eval_integrations.sentences._sentencize import letters
 from rag_eval_integrations.testing import ScriptedModel, assert_scores, labels_reply, small_call
 
 

@@ -166,7 +166,7 @@ async def test_a_big_call_is_split_off_the_loop() -> None:
     ("field", "value"),
     [
         ("judge", "gpt"), ("judge", object()), ("metrics", Trace()), ("splitter", "punkt"),
-        ("splitter", Punkt), ("max_remembered", -1), ("max_remembered", "many"),
+        ("splitter", Punkt),
     ],
 )  # fmt: skip
 def test_mistakes_raise_at_construction(field: str, value: object) -> None:

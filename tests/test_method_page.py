@@ -12,7 +12,7 @@ from rag_eval_integrations.metrics import TRACE_SCORES, ContextRecall, LabelRetr
 from rag_eval_integrations.metrics.geval._presets import PRESETS
 from rag_eval_integrations.metrics.retrieval import MEASURES
 from rag_eval_integrations.metrics.trace.formulas import Pattern
-from rag_eval_integrations.records import UnscoredCode
+from rag_eval_integrations.records.labels import UnscoredCode
 
 
 def rows(page: str, heading: str) -> list[str]:

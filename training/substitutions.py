@@ -34,7 +34,8 @@ from rag_eval_integrations.judges.embedded._near_copies import read
 from rag_eval_integrations.judges.embedded._words import words
 from rag_eval_integrations.judges.embedded.judge import label_call
 from rag_eval_integrations.records import Labels, RagCall, Sentence, Sentences, SentencizedCall
-from rag_eval_integrations.sentences import Punkt, letters
+from rag_eval_integrations.sentences import Punkt
+from rag_eval_integrations.sentences._sentencize import letters
 
 HALVES = {"development": 0, "kept": 1, "all": None}
 NEAR = 0.8

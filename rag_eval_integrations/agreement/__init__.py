@@ -17,44 +17,30 @@ from rag_eval_integrations.errors import extra
 with extra("agreement", "numpy"):
     import numpy  # noqa: F401  # every module below computes with it
 
-from rag_eval_integrations.agreement._cascades import CascadePoint, cascade_curve, curve_json
+from rag_eval_integrations.agreement._cascades import CascadePoint, cascade_curve
 from rag_eval_integrations.agreement.calibrating import calibrate
 from rag_eval_integrations.agreement.compare import Agreement, agree, curves
-from rag_eval_integrations.agreement.figures import RESAMPLES, SEED, Curves, Figure, Figures, Group
-from rag_eval_integrations.agreement.levels import Levels, agree_by_level, agree_with_numbers
+from rag_eval_integrations.agreement.figures import Curves, Figure, Group
+from rag_eval_integrations.agreement.levels import agree_by_level
 from rag_eval_integrations.agreement.matching import (
-    BASELINE_COLUMNS,
-    Baseline,
     Gold,
-    Matched,
     Pair,
-    dataset_of,
     match,
 )
 
 __all__ = [
-    "BASELINE_COLUMNS",
-    "RESAMPLES",
-    "SEED",
     "Agreement",
-    "Baseline",
     "CascadePoint",
     "Curves",
     "Figure",
-    "Figures",
     "Gold",
     "Group",
-    "Levels",
-    "Matched",
     "Pair",
     "agree",
     "agree_by_level",
-    "agree_with_numbers",
     "calibrate",
     "cascade_curve",
-    "curve_json",
     "curves",
-    "dataset_of",
     "match",
 ]
 

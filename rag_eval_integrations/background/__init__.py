@@ -9,13 +9,9 @@ call, and `TrafficSummary` estimates the scores over all traffic.
 from __future__ import annotations
 
 from rag_eval_integrations._lazy import publish
-from rag_eval_integrations.background._worker import WhenFull
 from rag_eval_integrations.background.budget import Budget
 from rag_eval_integrations.background.counters import (
     Counters,
-    SinkCounters,
-    TrafficSummary,
-    WeightedMean,
 )
 from rag_eval_integrations.background.runner import BackgroundEvaluator
 
@@ -23,10 +19,6 @@ __all__ = [
     "BackgroundEvaluator",
     "Budget",
     "Counters",
-    "SinkCounters",
-    "TrafficSummary",
-    "WeightedMean",
-    "WhenFull",
 ]
 
 publish(__name__, __all__)

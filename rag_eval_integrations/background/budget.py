@@ -263,7 +263,7 @@ class BoundedEvaluator:
             task.add_done_callback(_ended)
         if task.done() and not task.cancelled() and task.exception() is None:
             return task.result()
-        message = f"no result within {self._timeout:g} s (`evaluation_timeout`)"
+        message = f"no result within {self._timeout:g} s"
         failure = EvaluationError(type="TimeoutError", message=message, stage="judge")
         return self._evaluator.without_result(call, failure)
 

@@ -33,7 +33,7 @@ from rag_eval_integrations.background.counters import (
     log_undone,
     shown,
 )
-from rag_eval_integrations.errors import ConfigurationError, ReentryError
+from rag_eval_integrations.errors import ConfigurationError, ReentryError, whole_number
 from rag_eval_integrations.evaluations import Evaluations
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges.judge import judge_base
@@ -73,12 +73,6 @@ class BackgroundEvaluator(_process.ProcessObserver):
         when_full: which call is dropped when `max_pending` calls wait: `drop_newest`,
             `drop_oldest`, or `block`: then `submit` blocks the app for up to 30 s and drops the
             call after that.
-        judge_incomplete: whether calls whose run failed, was aborted or was interrupted are judged
-            as well.
-        evaluation_timeout: seconds per evaluation at most, above 0, so that a judge that never
-            answers does not hold a place for ever. A call beyond it is delivered with an error,
-            at an unknown cost. Waiting for a `ThrottledModel` counts, so allow for
-            `max_concurrency` requests at its `rpm`.
         exit_grace: seconds that the end of the program waits for pending calls at most, from 0.
             With nothing pending it does not wait. `os._exit` and signals without a handler end a
             process at once.
@@ -94,6 +88,10 @@ class BackgroundEvaluator(_process.ProcessObserver):
             (gevent, eventlet).
     """
 
+    _timeout = 300.0
+    """Seconds per evaluation at most: a judge that never answers holds no place for ever. A call
+    beyond it is delivered with an error."""
+
     def __init__(
         self,
         evaluator: RagEvaluator,
@@ -104,8 +102,6 @@ class BackgroundEvaluator(_process.ProcessObserver):
         max_concurrency: int = 8,
         budget: Budget | None = None,
         when_full: WhenFull = "drop_newest",
-        judge_incomplete: bool = False,
-        evaluation_timeout: float = 300.0,
         exit_grace: float = 5.0,
         on_sigterm: OnSigterm = "leave",
         keep: int = 100,
@@ -114,17 +110,9 @@ class BackgroundEvaluator(_process.ProcessObserver):
             raise ConfigurationError(
                 "evaluator", evaluator, "should be a RagEvaluator, as in RagEvaluator()"
             )
-        counts: dict[str, tuple[object, int]] = {
-            "max_pending": (max_pending, 1), "max_concurrency": (max_concurrency, 1),
-            "keep": (keep, 0),
-        }  # fmt: skip
-        for name, (number, least) in counts.items():
-            if isinstance(number, bool) or not isinstance(number, int) or number < least:
-                raise ConfigurationError(name, number, f"use a whole number of at least {least}")
-        if not is_amount(evaluation_timeout):
-            raise ConfigurationError(
-                "evaluation_timeout", evaluation_timeout, "use a finite number of seconds above 0"
-            )
+        whole_number("max_pending", max_pending)
+        whole_number("max_concurrency", max_concurrency)
+        whole_number("keep", keep, 0)
         if not is_amount(exit_grace, or_zero=True):
             raise ConfigurationError(
                 "exit_grace", exit_grace, "use a finite number of seconds from 0"
@@ -149,8 +137,6 @@ class BackgroundEvaluator(_process.ProcessObserver):
         self._max_concurrency = max_concurrency
         self._budget = Budget() if budget is None else budget
         self._when_full: WhenFull = when_full
-        self._judge_incomplete = judge_incomplete
-        self._evaluation_timeout = evaluation_timeout
         self._exit_grace = exit_grace
         self._keep = keep
         self._of_parent: tuple[object, ...] = ()
@@ -178,7 +164,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
         self._aggregate = Aggregate()
         self._latest: deque[Evaluation] = deque(maxlen=self._keep)
         self._bounded = BoundedEvaluator(
-            self._evaluator, self._budget, self._evaluation_timeout, self._failures
+            self._evaluator, self._budget, self._timeout, self._failures
         )
         self._worker = Worker(
             self._evaluate,
@@ -253,10 +239,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
             self(record)
 
     def _refuse(self, call: object) -> Fate | None:
-        """Return why a call is not evaluated, by its type or status; None if it is.
-
-        With `judge_incomplete`, its status does not matter.
-        """
+        """Return why a call is not evaluated, by its type or status; None if it is."""
         if isinstance(call, EndedCall):
             status = call.status
         elif isinstance(call, RagCall):
@@ -265,7 +248,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
             kind = type(call).__name__
             self._failures.log(("no call", kind), f"an object of type {kind} is not a RagCall")
             return "failed"
-        if status == "ok" or self._judge_incomplete:
+        if status == "ok":
             return None
         return "run_failed" if status == "error" else status
 

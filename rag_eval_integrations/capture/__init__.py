@@ -25,8 +25,8 @@ target), `_retrieval` (a retriever outside of any captured call).
 from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.capture._delivery import capture_failures
 from rag_eval_integrations.capture.block import capture_call
-from rag_eval_integrations.capture.record import CallInProgress, current_call, record_call
+from rag_eval_integrations.capture.record import current_call, record_call
 
-__all__ = ["CallInProgress", "capture_call", "capture_failures", "current_call", "record_call"]
+__all__ = ["capture_call", "capture_failures", "current_call", "record_call"]
 
 publish(__name__, __all__)

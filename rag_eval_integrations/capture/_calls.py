@@ -12,19 +12,10 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from pydantic import JsonValue
 
-from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records import (
-    Capture,
-    CaptureStatus,
-    Document,
-    DocumentsFrom,
-    RagCall,
-    TraceSource,
-    Turn,
-    whole_text,
-)
-from rag_eval_integrations.records._json import is_whole, trusted
-from rag_eval_integrations.records.call import row_key_of
+from rag_eval_integrations.errors import ConfigurationError, whole_number
+from rag_eval_integrations.records import Capture, Document, RagCall, Turn
+from rag_eval_integrations.records._json import is_whole, trusted, whole_text
+from rag_eval_integrations.records.call import CaptureStatus, DocumentsFrom, TraceSource, row_key_of
 
 # --- JSON values of a framework's objects
 
@@ -371,9 +362,8 @@ class OpenCalls(Generic[C]):
     """
 
     def __init__(self, max_open: int, ttl: float) -> None:
-        # Both come from users, perhaps without a type checker: bool is an int, NaN is a float.
-        if type(max_open) is not int or max_open < 1:
-            raise ConfigurationError("max_open", max_open, "should be a whole number of at least 1")
+        # Both come from users, perhaps without a type checker: NaN is a float.
+        whole_number("max_open", max_open)
         if type(ttl) not in (int, float) or not ttl > 0:
             raise ConfigurationError("ttl", ttl, "should be a number of seconds above 0")
         self.dropped = 0

@@ -269,8 +269,8 @@ class Captures:
         """The latest 100 evaluations, oldest first: a snapshot, for any thread.
 
         Printed, it says how many calls are still being judged; `flush` waits for them.
-        With a `BackgroundEvaluator` as target, the ones that it keeps, of all that it is given;
-        empty for a plain callable.
+        With a `BackgroundEvaluator` as target, all that it keeps, other handlers' too; empty for a
+        plain callable.
 
         Raises:
             RagEvalError: the target is a `Spool`; the evaluations are in a store.

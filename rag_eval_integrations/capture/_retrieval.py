@@ -19,7 +19,9 @@ from rag_eval_integrations.capture._delivery import TargetDelivery
 from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.capture.record import open_call
 from rag_eval_integrations.errors import ConfigurationError, InputError
-from rag_eval_integrations.records import CaptureStatus, RagCall, from_object, whole_text
+from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.records._json import from_object, whole_text
+from rag_eval_integrations.records.call import CaptureStatus
 
 _ADDING = threading.Lock()  # retrievals of one call may run in many threads
 

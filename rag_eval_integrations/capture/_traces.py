@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from rag_eval_integrations.capture._delivery import TargetDelivery
-from rag_eval_integrations.records import TraceSource
+from rag_eval_integrations.records.call import TraceSource
 
 _MAKERS: tuple[tuple[str, TraceSource], ...] = (
     ("openinference.", "openinference"),

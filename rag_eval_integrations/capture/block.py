@@ -30,7 +30,7 @@ from rag_eval_integrations.capture._delivery import (
 from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.capture.record import CURRENT, CallInProgress, as_text, made_record
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records import CaptureStatus
+from rag_eval_integrations.records.call import CaptureStatus
 
 P = ParamSpec("P")
 T = TypeVar("T")

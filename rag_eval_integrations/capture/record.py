@@ -37,9 +37,9 @@ from rag_eval_integrations.capture._delivery import (
 )
 from rag_eval_integrations.capture._documents import document_seen
 from rag_eval_integrations.capture._traces import CallTraces
-from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
+from rag_eval_integrations.records import RagCall, Turn
 from rag_eval_integrations.records._json import NAMES
-from rag_eval_integrations.records.call import as_turn
+from rag_eval_integrations.records.call import CaptureStatus, as_turn
 
 
 class CallInProgress:

@@ -175,7 +175,7 @@ class Judging(Answers):
 
     judge: str | None = _judge(
         "The judge: embedded (lexical, no key, the default), openai:MODEL, onnx:PATH, "
-        "transformers:NAME, cascade:A,B[,C] (asks B only where A is unsure, and C where B is), "
+        "transformers:NAME, cascade:A,B (asks B only where A is unsure), "
         "or MODULE:OBJECT in your own code.",
         metavar="JUDGE",
         envvar=ENVIRONMENT["judge"],
@@ -227,10 +227,10 @@ class Asking(Judging):
 class Scoring(Formulas, Asking):
     """What is scored of a call, and by whom."""
 
-    flags: bool = _judge(
-        "Look for text that addresses a judge (suspected_injection); no score needs it.",
+    flags: bool | None = _judge(
+        "Look for text that addresses a judge (suspected_injection); no score needs it. By "
+        "default where a model reads the texts.",
         "--flags/--no-flags",
-        default=True,
     )
     metrics: str = _metric(
         "Metrics: trace, retrieval (needs relevant_ids in the calls), label_retrieval (a "
@@ -464,10 +464,9 @@ class AgreementOptions(FieldNames):
     baselines: bool = _input(
         "Compare with the predictions published in the gold rows.", default=False
     )
-    cascade: list[Path] | None = _input(
+    cascade: Path | None = _input(
         "A second judge's evaluations: show the quality and cost of asking it only "
-        "where the first judge is unsure. Given once more with a third judge's: of asking that "
-        "one only where the second is unsure, too.",
+        "where the first judge is unsure.",
         metavar="SECOND.jsonl",
     )
     out: Path | None = _out(

@@ -6,9 +6,10 @@ import os
 import re
 import subprocess
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -25,7 +26,6 @@ from rag_eval_integrations.records.score import score_hint
 
 if TYPE_CHECKING:
     from rag_eval_integrations.cli._arguments import EvaluationsOutput, Scoring
-    from rag_eval_integrations.cli._arguments import Formulas as FormulasOptions
     from rag_eval_integrations.metrics.prompty import PromptyMetric
 
 
@@ -67,8 +67,9 @@ def metrics_from(options: Scoring) -> list[Metric]:
         ranks = map(str.strip, options.k.split(","))
         ranked["k"] = [int(rank) if rank.isascii() and rank.isdigit() else 0 for rank in ranks]
     settings: dict[str, dict[str, Any]] = {"geval": graded, "retrieval": ranked}
+    trace = partial(trace_from, options.formulas, options.relevance_baseline, options.calibration)
     try:
-        metrics = [_metric(name.strip(), options, settings) for name in options.metrics.split(",")]
+        metrics = [_metric(name.strip(), trace, settings) for name in options.metrics.split(",")]
     except ConfigurationError as error:
         if error.field not in typed:
             raise
@@ -87,10 +88,10 @@ def metrics_from(options: Scoring) -> list[Metric]:
     return metrics
 
 
-def _metric(name: str, options: Scoring, settings: dict[str, dict[str, Any]]) -> Metric:
+def _metric(name: str, trace: Callable[[], Trace], settings: dict[str, dict[str, Any]]) -> Metric:
     """Make a metric of a name or a file; its module is imported only then."""
     if name == "trace":
-        return trace_from(options, options.calibration)
+        return trace()
     if name.endswith((".geval.yaml", ".geval.yml")):
         from rag_eval_integrations.metrics.geval import read_geval  # noqa: PLC0415
 
@@ -102,7 +103,9 @@ def _metric(name: str, options: Scoring, settings: dict[str, dict[str, Any]]) ->
     return metric_named(name, settings, forms=_FORMS)
 
 
-def trace_from(options: FormulasOptions, calibration: Path | None = None) -> Trace:
+def trace_from(
+    formulas: str | None, relevance_baseline: int | None, calibration: Path | None = None
+) -> Trace:
     """Make the TRACe metric from `--formulas`, `--relevance-baseline` and `--calibration`.
 
     Raises:
@@ -116,8 +119,8 @@ def trace_from(options: FormulasOptions, calibration: Path | None = None) -> Tra
             maps = Calibration.read(calibration)
         except InputError as error:
             raise InputError(f"{calibration}: {error}") from error
-    chosen = cast(Formulas, options.formulas or "gpt-labeling")
-    return Trace(chosen, options.relevance_baseline, calibration=maps)
+    chosen = cast(Formulas, formulas or "gpt-labeling")
+    return Trace(chosen, relevance_baseline, calibration=maps)
 
 
 def thresholds_from(words: Sequence[str] | None, names: Sequence[str] = ()) -> list[Threshold]:

@@ -14,16 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import one_line, visible_json
-from rag_eval_integrations.agreement import (
-    Agreement,
-    CascadePoint,
-    Curves,
-    Figure,
-    Gold,
-    Group,
-    curve_json,
-)
-from rag_eval_integrations.agreement._cascades import cascade_of
+from rag_eval_integrations.agreement import Agreement, CascadePoint, Curves, Figure, Gold, Group
+from rag_eval_integrations.agreement._cascades import cascade_of, curve_json
 from rag_eval_integrations.agreement._table import Row, Table
 from rag_eval_integrations.agreement.compare import (
     BetweenPeople,
@@ -36,7 +28,7 @@ from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._console import stdout, width_of
 from rag_eval_integrations.cli._options import field_map_from
 from rag_eval_integrations.cli._terminal import print_stderr, teller, write_stdout
-from rag_eval_integrations.dataset import Labelled, Line, call_from, labelled_from
+from rag_eval_integrations.dataset import Labelled, Line, labelled_from
 from rag_eval_integrations.dataset._evals import evaluations_at, read_evaluations
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset._labels_file import (
@@ -46,7 +38,7 @@ from rag_eval_integrations.dataset._labels_file import (
     labels_in,
 )
 from rag_eval_integrations.dataset.calls import read_labelled
-from rag_eval_integrations.dataset.rows import score_gold, trace_of
+from rag_eval_integrations.dataset.rows import call_from, score_gold, trace_of
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.console import add_row, heading, plain_table
 from rag_eval_integrations.evaluations.summary import caution
@@ -79,12 +71,7 @@ def agreement(options: AgreementOptions) -> int:
     """
     evals, human = Input(options.evals), options.human
     gold = Input(options.gold, field_map_from(options.field_map))
-    cascade = options.cascade or ()
-    if len(cascade) > 2:
-        names = ", ".join(map(str, cascade))
-        raise ConfigurationError(
-            "--cascade", names, "use one or two files, of judges two and three"
-        )
+    cascade = options.cascade
     pages = _pages(options.out, options.plots)
     people = labels_in(gold)
     reader = RowReader(people.partial() if people else {})
@@ -107,14 +94,12 @@ def agreement(options: AgreementOptions) -> int:
         print_stderr(
             f"{joined.ambiguous} rows are not unique and were matched in order of appearance"
         )
-    later = [reader.evaluations(path) for path in cascade]
     try:
-        curve = cascade_of(table, *later) if later else ()
+        curve = cascade_of(table, reader.evaluations(cascade)) if cascade else ()
     except ConfigurationError as error:
-        files = dict(zip(("second", "third"), map(str, cascade), strict=False))
-        if error.field not in files:
+        if error.field != "second":
             raise
-        raise ConfigurationError("--cascade", files[error.field], error.why) from error
+        raise ConfigurationError("--cascade", str(cascade), error.why) from error
     agreement = agreement_of(table, joined, baselines=options.baselines)
     agreement = replace(agreement, people=_between(people))
     if options.as_json:
@@ -211,46 +196,24 @@ def human_tables(group: Group) -> list[rich_table.Table]:
 
 
 def cascade_tables(points: Sequence[CascadePoint]) -> list[rich_table.Table]:
-    """Tabulate quality and cost of a cascade: one row per share of calls sent to later judges.
+    """Tabulate quality and cost of a cascade: one row per share of calls sent to the second judge.
 
-    With three judges, a section per share of the second's. Empty without points.
+    Empty without points.
     """
     if not points:
         return []
-    three = points[0].third is not None
-    titles = _OF_THREE if three else _OF_TWO
-    of_quality = ("second>", "third>") if three else ("asked>", "ask_when")
-    of_cost = (
-        ("second>", "third>", "second asked when", "third asked when", "requests>", "tokens>")
-        if three
-        else ("asked>", "requests>", "prompt tokens>", "completion tokens>")
-    )
-    quality = _with_scores(foldable(titles[0], *of_quality), figures.CURVE)
-    cost = foldable(titles[1], *of_cost, "cost>")
-    for before, point in zip((points[0], *points), points, strict=False):
-        if three and before.share != point.share:
-            quality.add_section()
-            cost.add_section()
-        share, third, when = f"{point.share:.0%}", f"{point.third or 0:.0%}", figures.band_of(point)
-        usage = point.usage
-        requests, prompt, completion = usage.requests, usage.prompt_tokens, usage.completion_tokens
-        spent: list[object] = [requests, prompt, completion]
-        if three:
-            spent = [third, when, figures.band_of(point, third=True), requests]
-            spent.append(f"{prompt} + {completion}")
-        add_row(quality, share, third if three else when, *figures.curve_cells(point))
+    quality = _with_scores(foldable(_QUALITY, "asked>", "ask_when"), figures.CURVE)
+    spent_on = ("asked>", "requests>", "prompt tokens>", "completion tokens>", "cost>")
+    cost = foldable("Cascade: cost of asking the second judge", *spent_on)
+    for point in points:
+        share, usage = f"{point.share:.0%}", point.usage
+        spent = usage.requests, usage.prompt_tokens, usage.completion_tokens
+        add_row(quality, share, figures.band_of(point), *figures.curve_cells(point))
         add_row(cost, share, *map(str, spent), figures.cost_of(usage))
     return [quality, cost]
 
 
-_OF_TWO = (
-    "Cascade: quality when the second judge gets the calls where the first is least sure",
-    "Cascade: cost of asking the second judge",
-)
-_OF_THREE = (
-    "Cascade of three: quality by the shares of all calls that the second and third get",
-    "Cascade of three: when the later judges are asked, and what they cost",
-)
+_QUALITY = "Cascade: quality when the second judge gets the calls where the first is least sure"
 
 
 # --- The output of `rag-eval agreement`

@@ -47,7 +47,7 @@ def calibrate(options: CalibrateOptions) -> int:
     if evals:
         predicted, trace = predicted_rows(reader, evals[0])
     else:
-        trace = trace_from(options)
+        trace = trace_from(options.formulas, options.relevance_baseline)
     rows = reader.gold(Input(gold), trace)
     check_enough(rows, options.target_error)
     if not evals:

@@ -67,7 +67,8 @@ def report(options: ReportOptions) -> int:
     who = person(None) if options.review else None
     thresholds = thresholds_from(options.fail_under)
     by = None if options.by is None else Groups(options.by, option="--by")
-    per, corrections = groups_from(options), corrections_from(options)
+    per = groups_from(options.per, options.min_calls, thresholds)
+    corrections = corrections_from(options.labels, options.per)
     evals.check(folder=True)
     groups = [each for each in (by, per) if each is not None]
     rows = _Evals(evals, Filters(options.where), groups, corrections)

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 from rag_eval_integrations import _loop
@@ -65,8 +66,9 @@ def run(options: RunOptions) -> int:
     rows = _RunRows(options)
     metrics = metrics_from(options)
     names = [name for metric in metrics for name in metric.names]
-    thresholds, groups = thresholds_from(options.fail_under, names), groups_from(options)
-    corrections = corrections_from(options)
+    thresholds = thresholds_from(options.fail_under, names)
+    groups = groups_from(options.per, options.min_calls, thresholds, options.out)
+    corrections = corrections_from(options.labels, options.per, options.out)
     # Open it before anything is written, so that a wrong name leaves no files behind.
     rows.calls.check()
     _check_files(options, rows.calls)
@@ -112,12 +114,13 @@ def run(options: RunOptions) -> int:
             )
             _loop.run(_evaluate(results, rows, file, progress, watched, made_in))
         if watched is not None and watched.never_answered and not rows.scored:
-            print_stderr(f"FAILED: {_nothing_written(file, options)}")
+            print_stderr(f"FAILED: {_nothing_written(file, options.judge, options.out)}")
             return max(rows.exit_code(), 1)
         written = file.finish()
     if not written:
         return _no_rows(rows)
-    print_end(options, rows.summary, time.perf_counter() - started, written, rows.reused)
+    seconds = time.perf_counter() - started
+    print_end(options.out, options.report, rows.summary, seconds, written, rows.reused)
     failed = check_errors(rows.summary, options.max_error_rate)
     below = check_thresholds(thresholds, rows.summary, groups, corrections, options.out)
     return max(rows.exit_code(), failed, below)
@@ -143,15 +146,15 @@ def _kept_rows(file: EvaluationFile) -> str:
     return kept_words(file.in_partial, "evaluation", "evaluations", file.partial)
 
 
-def _nothing_written(file: EvaluationFile | EvaluationPipe, options: RunOptions) -> str:
+def _nothing_written(file: EvaluationFile | EvaluationPipe, judge: str | None, out: Path) -> str:
     """Say why nothing was written, and what stays of an earlier run."""
-    why = f"the judge {options.judge} cannot be used, so no call was scored"
+    why = f"the judge {judge} cannot be used, so no call was scored"
     if isinstance(file, EvaluationPipe):
         return why
     if file.holds_rows:
         return f"{why}; what an earlier run made stays in {file.partial}"
     file.discard()
-    return f"{why}; {options.out} was not written"
+    return f"{why}; {out} was not written"
 
 
 def _check_files(options: RunOptions, calls: Input) -> None:
@@ -164,7 +167,8 @@ def _check_files(options: RunOptions, calls: Input) -> None:
     elif not options.dry_run:
         check_form(options.out, "--out")
         check_out(options.out, resume=options.resume, overwrite=options.overwrite, field="--out")
-    check_report(options, calls, cache=options.cache, calibration=options.calibration)
+    taken = {"cache": options.cache, "calibration": options.calibration}
+    check_report(options.report, options.out, calls, **taken)
 
 
 def _no_rows(rows: _RunRows) -> int:

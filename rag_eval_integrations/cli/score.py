@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from rag_eval_integrations._visible import counted, one_line
-from rag_eval_integrations.cli._arguments import EvaluationsOutput, FailUnder, ScoreOptions
+from rag_eval_integrations.cli._arguments import ScoreOptions
 from rag_eval_integrations.cli._bad_rows import BadRows, NoRowsError
 from rag_eval_integrations.cli._options import (
     Threshold,
@@ -49,12 +49,13 @@ def score(options: ScoreOptions) -> int:
         OSError: when a file cannot be read or written.
     """
     labelled, out = Input(options.labelled, field_map_from(options.field_map)), options.out
-    metrics = [trace_from(options)]
-    thresholds, groups = thresholds_from(options.fail_under), groups_from(options)
-    corrections = corrections_from(options)
+    metrics = [trace_from(options.formulas, options.relevance_baseline)]
+    thresholds = thresholds_from(options.fail_under)
+    groups = groups_from(options.per, options.min_calls, thresholds, out)
+    corrections = corrections_from(options.labels, options.per, out)
     chosen = options.formulas or options.relevance_baseline
     check_name("--out", out, labelled)
-    check_report(options, labelled)
+    check_report(options.report, out, labelled)
     made_in = {"run": run_from(options)}
     summary = Summary()
     bad = BadRows(labelled)
@@ -73,7 +74,7 @@ def score(options: ScoreOptions) -> int:
                 raise NoRowsError
     except NoRowsError:
         return bad.nothing("labelled row", out, skip=options.skip_invalid)
-    print_end(options, summary, time.perf_counter() - started, summary.calls)
+    print_end(out, options.report, summary, time.perf_counter() - started, summary.calls)
     code = bad.end("left out of the output", skip=options.skip_invalid)
     failed = check_errors(summary, max_error_rate=1)
     below = check_thresholds(thresholds, summary, groups, corrections, out)
@@ -87,7 +88,7 @@ _ENOUGH = 30
 
 
 def print_end(
-    options: EvaluationsOutput, summary: Summary, seconds: float, written: int, reused: int = 0
+    out: Path, report: Path | None, summary: Summary, seconds: float, written: int, reused: int = 0
 ) -> None:
     """Print the summary, and write the report: reading the whole file, a resumed run's as well.
 
@@ -95,7 +96,8 @@ def print_end(
     diagnoses.
 
     Args:
-        options: where evaluations and report go.
+        out: where the evaluations went; `-` is standard output.
+        report: where the report goes; None for none.
         summary: of all evaluations.
         seconds: duration of the run.
         written: the number of evaluations in the file.
@@ -105,17 +107,17 @@ def print_end(
         ConfigurationError: a file that this program did not make is now where the report goes.
         OSError: it cannot be written.
     """
-    piped = str(options.out) == "-"
+    piped = str(out) == "-"
     for line in _in_words(summary, seconds, reused):
         (print_stderr if piped else print_stdout)(line)
     if not piped:
-        print_stdout(f"Wrote {counted(written, 'evaluation')} to {options.out}")
-    if options.report is not None:
+        print_stdout(f"Wrote {counted(written, 'evaluation')} to {out}")
+    if report is not None:
         from rag_eval_integrations.report.html import report_pieces  # noqa: PLC0415  # Jinja2
 
-        content = report_pieces(_rows(options.out), title=f"Evaluations of {options.out.name}")
-        _page.write(options.report, content, field="--report")
-        print_stdout(f"Wrote the report to {options.report}")
+        content = report_pieces(_rows(out), title=f"Evaluations of {out.name}")
+        _page.write(report, content, field="--report")
+        print_stdout(f"Wrote the report to {report}")
 
 
 def _rows(out: Path) -> Iterator[Evaluation]:
@@ -181,22 +183,32 @@ def check_errors(summary: Summary, max_error_rate: float) -> int:
     return 1
 
 
-def groups_from(options: FailUnder) -> Groups | None:
+def groups_from(
+    per: str | None, min_calls: int | None, thresholds: Sequence[Threshold], out: Path | None = None
+) -> Groups | None:
     """Make the empty groups of `--per`; None without it.
+
+    Args:
+        per: the field; None for none.
+        min_calls: calls of a group from which it may fail.
+        thresholds: those of `--fail-under`.
+        out: where a command that makes evaluations writes them.
 
     Raises:
         ConfigurationError: there is no threshold, or the evaluations go to standard output.
     """
-    if options.per is None:
+    if per is None:
         return None
-    if not options.fail_under:
+    if not thresholds:
         why = "needs a threshold, as in --fail-under adherence=0.8"
-        raise ConfigurationError("--per", options.per, why)
-    _check_read_again("--per", options.per, options)
-    return Groups(options.per, least=options.min_calls, option="--per")
+        raise ConfigurationError("--per", per, why)
+    _check_read_again("--per", per, out)
+    return Groups(per, least=min_calls, option="--per")
 
 
-def corrections_from(options: FailUnder) -> Corrections | None:
+def corrections_from(
+    labels: Path | None, per: str | None, out: Path | None = None
+) -> Corrections | None:
     """Read people's labels of `--labels`; None without it.
 
     Raises:
@@ -204,17 +216,17 @@ def corrections_from(options: FailUnder) -> Corrections | None:
             standard output.
         OSError: it cannot be read.
     """
-    if options.labels is None:
+    if labels is None:
         return None
-    if options.per is not None:
-        raise ConfigurationError("--per", options.per, "is not held for corrected means")
-    _check_read_again("--labels", str(options.labels), options)
-    return Corrections(options.labels)
+    if per is not None:
+        raise ConfigurationError("--per", per, "is not held for corrected means")
+    _check_read_again("--labels", str(labels), out)
+    return Corrections(labels)
 
 
-def _check_read_again(option: str, value: str, options: FailUnder) -> None:
+def _check_read_again(option: str, value: str, out: Path | None) -> None:
     """Refuse an option that reads the evaluations once more if they go to standard output."""
-    if isinstance(options, EvaluationsOutput) and str(options.out) == "-":
+    if str(out) == "-":
         raise ConfigurationError(option, value, "is of a file: use one for --out")
 
 
@@ -334,11 +346,12 @@ def check_name(option: str, path: Path | None, calls: Input, **taken: Path | Non
             raise ConfigurationError(option, str(path), why)
 
 
-def check_report(options: EvaluationsOutput, calls: Input, **taken: Path | None) -> None:
+def check_report(report: Path | None, out: Path, calls: Input, **taken: Path | None) -> None:
     """Refuse a report that could not be written at the end, or that would spoil another file.
 
     Args:
-        options: where evaluations and report go.
+        report: where the report goes; None for none.
+        out: where the evaluations go.
         calls: the input.
         **taken: further files of the command by the names of their options.
 
@@ -347,10 +360,10 @@ def check_report(options: EvaluationsOutput, calls: Input, **taken: Path | None)
             output, or a file that this program did not make.
         OSError: its folder does not exist, or it cannot be read.
     """
-    if options.report is None:
+    if report is None:
         return
-    if str(options.out) == "-":
+    if str(out) == "-":
         why = "is made of a file: use one for --out"
-        raise ConfigurationError("--report", str(options.report), why)
-    check_name("--report", options.report, calls, out=options.out, **taken)
-    _page.check(options.report, field="--report")
+        raise ConfigurationError("--report", str(report), why)
+    check_name("--report", report, calls, out=out, **taken)
+    _page.check(report, field="--report")

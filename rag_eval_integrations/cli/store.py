@@ -27,8 +27,9 @@ from rag_eval_integrations.evaluations._corrected import CorrectedMeans
 from rag_eval_integrations.evaluations._filters import Filters
 from rag_eval_integrations.evaluations._paired import MIN_PAIRS
 from rag_eval_integrations.evaluations.summary import Summary, caution
-from rag_eval_integrations.records import Made, RunningMean
-from rag_eval_integrations.store import MeanOfPeriod, Store
+from rag_eval_integrations.records.mean import Made, RunningMean
+from rag_eval_integrations.store import Store
+from rag_eval_integrations.store._scores import MeanOfPeriod
 from rag_eval_integrations.store.spool import SUFFIX
 
 View = dict[str, Any]

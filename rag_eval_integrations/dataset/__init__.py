@@ -13,31 +13,23 @@ _asking   questions ─▶ an app ─▶ calls ─▶ evaluations
 """
 
 from rag_eval_integrations._lazy import publish
-from rag_eval_integrations.dataset._input import Line, read_lines
+from rag_eval_integrations.dataset._input import Line
 from rag_eval_integrations.dataset.calls import read_calls
 from rag_eval_integrations.dataset.files import EvaluationFile
 from rag_eval_integrations.dataset.rows import (
     Labelled,
-    Row,
-    call_from,
     labelled_from,
-    row_from,
     score_labelled,
 )
-from rag_eval_integrations.dataset.stream import EvaluationStream, evaluate_calls
+from rag_eval_integrations.dataset.stream import evaluate_calls
 
 __all__ = [
     "EvaluationFile",
-    "EvaluationStream",
     "Labelled",
     "Line",
-    "Row",
-    "call_from",
     "evaluate_calls",
     "labelled_from",
     "read_calls",
-    "read_lines",
-    "row_from",
     "score_labelled",
 ]
 

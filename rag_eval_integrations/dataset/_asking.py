@@ -23,16 +23,12 @@ from rag_eval_integrations._contain import EscapedError, contained
 from rag_eval_integrations._scoring import failure_of
 from rag_eval_integrations.dataset.files import EvaluationFile
 from rag_eval_integrations.dataset.stream import EvaluationStream
-from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.errors import ConfigurationError, InputError, whole_number
 from rag_eval_integrations.evaluations import Evaluations
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.records import (
-    Capture,
-    CaptureStatus,
-    Evaluation,
-    RagCall,
-    from_object,
-)
+from rag_eval_integrations.records import Capture, Evaluation, RagCall
+from rag_eval_integrations.records._json import from_object
+from rag_eval_integrations.records.call import CaptureStatus
 
 # --- Calling an app of any framework: threads for synchronous apps, and the captured call
 
@@ -217,9 +213,7 @@ def check_options(options: AskingOptions) -> None:
         if name not in AskingOptions.__annotations__:
             known = ", ".join(AskingOptions.__annotations__)
             raise ConfigurationError(name, value, f"no such option; use one of {known}")
-    most = options.get("max_concurrency", MAX_CONCURRENCY)
-    if type(most) is not int or most < 1:
-        raise ConfigurationError("max_concurrency", most, "use a whole number from 1")
+    whole_number("max_concurrency", options.get("max_concurrency", MAX_CONCURRENCY))
     timeout = options.get("timeout")
     if timeout is not None and (type(timeout) not in (int, float) or not timeout > 0):
         raise ConfigurationError("timeout", timeout, "use a number of seconds above 0, or None")

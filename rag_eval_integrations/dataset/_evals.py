@@ -17,7 +17,9 @@ from rag_eval_integrations.dataset._ways import folded
 from rag_eval_integrations.dataset.rows import labelled_from, score_labelled
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.metrics import Trace
-from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation, from_line, from_object
+from rag_eval_integrations.records import Evaluation, from_line
+from rag_eval_integrations.records._json import from_object
+from rag_eval_integrations.records.score import EVALS_SCHEMA
 from rag_eval_integrations.sentences import Punkt
 
 

@@ -31,12 +31,10 @@ from rag_eval_integrations.records import (
     JudgeInfo,
     Labelling,
     Labels,
-    Record,
     Sentence,
     SentenceSupport,
-    from_object,
 )
-from rag_eval_integrations.records._json import Text
+from rag_eval_integrations.records._json import Record, Text, from_object
 from rag_eval_integrations.records.labels import SUPPORTING, UTILIZED
 from rag_eval_integrations.sentences import document_number
 

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from rag_eval_integrations._scoring import by_of, nothing_to_judge, score_labelling
 from rag_eval_integrations.dataset._names import REQUIRED
 from rag_eval_integrations.errors import InputError
-from rag_eval_integrations.judges import reconcile
+from rag_eval_integrations.judges._reconcile import reconcile
 from rag_eval_integrations.judges.suspicion import Suspicion
 from rag_eval_integrations.metrics import TRACE_SCORES, CallMetric, Formulas, LabelMetric, Trace
 from rag_eval_integrations.records import (
@@ -29,13 +29,19 @@ from rag_eval_integrations.records import (
     Sentence,
     Sentences,
     SentencizedCall,
+)
+from rag_eval_integrations.records._json import (
+    as_input_error,
     check_schema,
     from_object,
+    is_finite,
+    rename_hint,
+    shown,
     whole_text,
 )
-from rag_eval_integrations.records._json import as_input_error, is_finite, rename_hint, shown
 from rag_eval_integrations.records.labels import UTILIZED
-from rag_eval_integrations.sentences import RECORDED, Splitter, document_number, locate, sentencize
+from rag_eval_integrations.sentences import Splitter, document_number, sentencize
+from rag_eval_integrations.sentences._sentencize import RECORDED, locate
 from rag_eval_integrations.traces._values import id_from
 
 _CALL_FIELDS = frozenset(RagCall.model_fields) | {"row_key"}

@@ -33,7 +33,7 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations._contain import words_of
 from rag_eval_integrations._scoring import NO_CALL, failure_of
 from rag_eval_integrations.dataset._input import Line
-from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.errors import ConfigurationError, InputError, whole_number
 from rag_eval_integrations.evaluations import Evaluations
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -85,10 +85,7 @@ class EvaluationStream(Generic[T]):
         ordered: bool = True,
         ahead: int = 0,
     ) -> None:
-        if type(max_concurrency) is not int or max_concurrency < 1:
-            raise ConfigurationError(
-                "max_concurrency", max_concurrency, "use a whole number from 1"
-            )
+        whole_number("max_concurrency", max_concurrency)
         self._calls = calls
         self._evaluator = evaluator
         self._max_concurrency = max_concurrency + ahead
@@ -120,7 +117,7 @@ class EvaluationStream(Generic[T]):
     async def numbered(self) -> AsyncIterator[tuple[int, Evaluation]]:
         """Yield (index of the call, from 0, and its evaluation), in the order of the stream.
 
-        At the end it raises what the iterable of calls raised.
+        Re-raises an exception of the input after the calls before it.
         """
         calls = enumerate(self._calls)
         done: asyncio.Queue[tuple[int, Evaluation] | None] = asyncio.Queue()
@@ -190,9 +187,12 @@ class _InProcesses(EvaluationStream[RagCall | Line[RagCall]]):
     """The evaluations that several processes make, always in order."""
 
     def __init__(
-        self, calls: Iterable[RagCall | Line[RagCall]], evaluator: RagEvaluator, workers: int,
+        self,
+        calls: Iterable[RagCall | Line[RagCall]],
+        evaluator: RagEvaluator,
+        workers: int,
         max_concurrency: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(calls, OfLines(evaluator), max_concurrency=max_concurrency)
         self._processes = partial(Processes, evaluator, workers)
         self._processes()  # raises what is wrong with the arguments
@@ -250,9 +250,12 @@ def evaluate_calls(
         return _InProcesses(calls, evaluator, workers, max_concurrency)
     lines = OfLines(evaluator)
     return EvaluationStream(
-        calls, lines, max_concurrency=max_concurrency, ordered=ordered,
+        calls,
+        lines,
+        max_concurrency=max_concurrency,
+        ordered=ordered,
         ahead=_ahead(evaluator, max_concurrency),
-    )  # fmt: skip
+    )
 
 
 def _check_arguments(calls: object, evaluator: object) -> None:
@@ -325,13 +328,14 @@ def packed(evaluator: RagEvaluator, workers: int, option: str) -> bytes:
     Raises:
         ConfigurationError: it waits for a model, or cannot be pickled.
     """
-    if workers < 1:
-        raise ConfigurationError(option, workers, "use a whole number from 1")
+    whole_number(option, workers)
     if evaluator.asks_models:
         raise ConfigurationError(
-            option, workers, f"is for judges that compute; {evaluator.judge.name} waits for a "
+            option,
+            workers,
+            f"is for judges that compute; {evaluator.judge.name} waits for a "
             "model's answers: raise the number of concurrent calls instead",
-        )  # fmt: skip
+        )
     return pickled(evaluator, option, workers, pickle.dumps)
 
 
@@ -345,17 +349,19 @@ def pickled(made_of: object, option: str, value: object, dumps: Callable[[object
         return dumps(made_of)
     except Exception as error:  # whatever an object of the user's raises
         raise ConfigurationError(
-            option, value, "the judge, the metrics and the splitter have to go to other "
+            option,
+            value,
+            "the judge, the metrics and the splitter have to go to other "
             f"processes, and cannot be pickled: {words_of(error)}",
-        ) from error  # fmt: skip
+        ) from error
 
 
 @dataclass
 class Processes:
     """Evaluates calls in several processes; close it at the end.
 
-    The first calls are evaluated in the own process. A call with which a process dies is evaluated
-    once more, alone, and is an error if that process dies, too.
+    The first calls are evaluated in the own process. When a worker dies, its calls are retried one
+    by one; a call that kills its worker again is an error.
 
     Args:
         evaluator: the evaluator.
@@ -437,9 +443,11 @@ class Processes:
             await _in_process(pool, _is_ready, self._packed)
         except BrokenProcessPool as error:
             raise ConfigurationError(
-                self.option, self.workers, "the processes end as they start; a script that uses "
-                "them runs its code under `if __name__ == \"__main__\":`",
-            ) from error  # fmt: skip
+                self.option,
+                self.workers,
+                "the processes end as they start; a script that uses "
+                'them runs its code under `if __name__ == "__main__":`',
+            ) from error
         except Exception as error:  # whatever an object of the user's raises
             why = f"the evaluator cannot be made in another process: {words_of(error)}"
             raise ConfigurationError(self.option, self.workers, why) from error

@@ -14,48 +14,32 @@ from rag_eval_integrations._lazy import lazy
 
 if TYPE_CHECKING:
     from rag_eval_integrations.evaluations._groups import Groups
-    from rag_eval_integrations.evaluations._paired import ScoreDifference, Verdict
-    from rag_eval_integrations.evaluations._pairing import Change
-    from rag_eval_integrations.evaluations.collection import Evaluations, MeanOf
+    from rag_eval_integrations.evaluations._paired import ScoreDifference
+    from rag_eval_integrations.evaluations.collection import Evaluations
     from rag_eval_integrations.evaluations.comparison import Comparison, compare
-    from rag_eval_integrations.evaluations.console import calls_table, plain, unsupported_sentences
+    from rag_eval_integrations.evaluations.console import unsupported_sentences
     from rag_eval_integrations.evaluations.summary import (
-        PatternFigures,
-        RankFigures,
-        RetrievalFigures,
         ScoreFigures,
         Summary,
     )
-    from rag_eval_integrations.records.mean import Interval
 
 __all__ = [
-    "Change",
     "Comparison",
     "Evaluations",
     "Groups",
-    "Interval",
-    "MeanOf",
-    "PatternFigures",
-    "RankFigures",
-    "RetrievalFigures",
     "ScoreDifference",
     "ScoreFigures",
     "Summary",
-    "Verdict",
-    "calls_table",
     "compare",
-    "plain",
     "unsupported_sentences",
 ]
 
 _HOMES = {
-    "_groups": ("Groups",),
-    "_paired": ("ScoreDifference", "Verdict"),
-    "_pairing": ("Change",),
-    "collection": ("Evaluations", "MeanOf"),
-    "comparison": ("Comparison", "compare"),
-    "console": ("calls_table", "plain", "unsupported_sentences"),
-    "summary": ("Interval", "PatternFigures", "RankFigures", "RetrievalFigures", "ScoreFigures",
-                "Summary"),
-}  # fmt: skip
+    "_groups": ["Groups"],
+    "_paired": ["ScoreDifference"],
+    "collection": ["Evaluations"],
+    "comparison": ["Comparison", "compare"],
+    "console": ["unsupported_sentences"],
+    "summary": ["ScoreFigures", "Summary"],
+}
 __getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -27,7 +27,8 @@ from rag_eval_integrations.evaluations._corrected import CorrectedMeans
 from rag_eval_integrations.evaluations._groups import Groups
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary, maker_words
 from rag_eval_integrations.metrics import diagnose
-from rag_eval_integrations.records import SCHEMA, Evaluation
+from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.records._json import SCHEMA
 from rag_eval_integrations.records.mean import Interval
 
 # --- One row per call

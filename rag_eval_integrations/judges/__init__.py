@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from rag_eval_integrations._lazy import lazy
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.judges._named import JUDGES, judge_from
-    from rag_eval_integrations.judges._reconcile import SPECIAL_KEYS, reconcile
+    from rag_eval_integrations.judges._named import judge_from
     from rag_eval_integrations.judges.calibration import Calibration
     from rag_eval_integrations.judges.cascade import CascadeJudge
     from rag_eval_integrations.judges.embedded import EmbeddedJudge
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from rag_eval_integrations.judges.transformers import TransformersJudge
 
 __all__ = [
-    "JUDGES",
-    "SPECIAL_KEYS",
     "Calibration",
     "CascadeJudge",
     "EmbeddedJudge",
@@ -38,15 +35,13 @@ __all__ = [
     "OnnxJudge",
     "TransformersJudge",
     "judge_from",
-    "reconcile",
     "speaks_to_a_judge",
 ]
 
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "_named": ["JUDGES", "judge_from"],
-        "_reconcile": ["SPECIAL_KEYS", "reconcile"],
+        "_named": ["judge_from"],
         "calibration": ["Calibration"],
         "cascade": ["CascadeJudge"],
         "embedded": ["EmbeddedJudge"],

@@ -124,11 +124,14 @@ _NAMES = {
 }
 """Names of outputs that mean supported or relevant, and of those that mean the opposite."""
 _GOOD, _BAD = (frozenset(_NAMES[good].split()) for good in (True, False))
-_NAMED: Mapping[Purpose, tuple[str, str, str]] = {
-    "model": ("labels", "supported", '("supported", "hallucinated")'),
-    "relevance": ("relevance_labels", "relevant", '("irrelevant", "relevant")'),
+_NAMED: Mapping[Purpose, tuple[str, str]] = {
+    "model": (
+        "supported",
+        'give all names in order, such as labels=("supported", "hallucinated"), or write them',
+    ),
+    "relevance": ("relevant", 'write names such as "irrelevant" and "relevant"'),
 }
-"""The option that names a model's outputs, what one of them has to mean, and an example."""
+"""What one of a model's outputs has to mean, and how to name them."""
 
 
 class OutputReading(NamedTuple):
@@ -181,7 +184,7 @@ def reading_of(
         ConfigurationError: names that are not those of all outputs, or say neither supported nor
             unsupported; shows them.
     """
-    option, meaning, example = _NAMED[purpose]
+    meaning, remedy = _NAMED[purpose]
     labels: Any = config.get("id2label") or {}
     named = [labels.get(n, labels.get(str(n), f"LABEL_{n}")) for n in range(max(size, len(labels)))]
     names = named if given is None else given
@@ -193,12 +196,10 @@ def reading_of(
     problem = config.get("problem_type")
     if not len(good) + len(bad) == len(words) == size or (size > 1 and not (good and bad)):
         kind = f" (problem_type {problem})" if problem else ""
-        raise ConfigurationError(
-            option, names,
-            f"{name} has {size} outputs{kind}, and which of them means {meaning} cannot be told: "
-            f"give the names of all in order, such as {option}={example}, or write them into "
-            "`id2label` of its config.json",
-        )  # fmt: skip
+        why = f"{name} has {size} outputs{kind}, and which of them means {meaning} cannot be told"
+        option = "labels" if purpose == "model" else purpose
+        remedy = f"{remedy} into `id2label` of its config.json"
+        raise ConfigurationError(option, names, f"{why}: {remedy}")
     return OutputReading(good, size, problem == "multi_label_classification")
 
 
@@ -266,9 +267,6 @@ class LocalModel(ABC):
         self.reading = None
         if self.kind != "embedding":
             self.reading = reading_of(config, options["labels"], out.shape[-1], purpose, name)
-        elif options["labels"] is not None:
-            why = f"{name} is an encoder, whose outputs have no names"
-            raise ConfigurationError("relevance_labels", options["labels"], why)
         self.identity = (name, self.kind, self.length, pad, self._pooling, self.reading)
 
     @abstractmethod

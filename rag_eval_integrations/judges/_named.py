@@ -1,6 +1,6 @@
 """Judges' names: what they mean, and the judges that they make.
 
-    cascade:A,B[,C]                                    a judge of each part, and a cascade of them
+    cascade:A,B                                        a judge of each part, and a cascade of both
     embedded, openai:MODEL, onnx:PATH, transformers:NAME
     MODULE:OBJECT                                      what a module has; in commands alone
 
@@ -43,7 +43,7 @@ JUDGES = (
     "openai:MODEL",
     "onnx:PATH[+RELEVANCE]",
     "transformers:NAME[+RELEVANCE]",
-    "cascade:A,B[,C]",
+    "cascade:A,B",
 )
 """Names accepted by `judge_from`."""
 
@@ -97,21 +97,17 @@ def _by_name(name: str, option: str, endpoint: Make, local: Make, other: Make) -
 
 
 def _cascade(name: str, option: str, make: Make) -> Judge | Model:
-    """Make the judges of `cascade:A,B[,C]`, the cheapest first, and a cascade of them."""
+    """Make the judges of `cascade:A,B`, and a cascade of both."""
     parts = parts_of(name)
-    if not 2 <= len(parts) <= 3 or not all(parts):
-        raise ConfigurationError(option, name, "use cascade:A,B or cascade:A,B,C")
-    *firsts, last = map(make, parts)
+    if len(parts) != 2 or not all(parts):
+        raise ConfigurationError(option, name, "use cascade:A,B")
+    first, second = map(make, parts)
     from rag_eval_integrations.judges import CascadeJudge, LLMJudge
 
-    for part, first in zip(reversed(parts[:-1]), reversed(firsts), strict=True):
-        if not isinstance(first, Judge) or isinstance(first, LLMJudge):
-            raise ConfigurationError(
-                option, name, f"{part} is a model, which does not say how sure it is; only "
-                "the last of a cascade may be one",
-            )  # fmt: skip
-        last = CascadeJudge(first, last)
-    return last
+    if not isinstance(first, Judge) or isinstance(first, LLMJudge):
+        why = "is a model, which does not say how sure it is; only the second may be one"
+        raise ConfigurationError(option, name, f"{parts[0]} {why}")
+    return CascadeJudge(first, second)
 
 
 def _local(judge: str) -> Judge:
@@ -195,7 +191,7 @@ def judge_from(
         judge: `embedded` (no key, no network); `openai:MODEL` (any OpenAI-compatible endpoint,
             with limits, retries and, if `cache` is given, a cache); `onnx:PATH` or
             `transformers:NAME` (a local model that reads, `+RELEVANCE` behind it names a second
-            one); `cascade:A,B` or `cascade:A,B,C` of such names (`CascadeJudge`); a LangChain chat
+            one); `cascade:A,B` of such names (`CascadeJudge`); a LangChain chat
             model or a LlamaIndex LLM; or an object with a `name` and `async label(call)` (a
             `Judge`) or `async complete(request)` (a `Model`). The options that follow are for
             `openai:MODEL`, also in a cascade.

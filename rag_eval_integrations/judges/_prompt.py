@@ -21,14 +21,13 @@ from rag_eval_integrations.models._reading import mended, objects_in, repeats
 from rag_eval_integrations.models.completion import Message
 from rag_eval_integrations.records import (
     Document,
-    JsonObject,
     Labels,
     Sentence,
     SentenceSupport,
     SentencizedCall,
     Turn,
-    from_object,
 )
+from rag_eval_integrations.records._json import JsonObject, from_object
 from rag_eval_integrations.records.score import without_sections
 from rag_eval_integrations.sentences import document_number
 

@@ -15,17 +15,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from math import fsum, isfinite, log, sqrt
+from math import fsum, log, sqrt
 from pathlib import Path
 from threading import Event
 from typing import Any, ClassVar, NamedTuple
 
 from rag_eval_integrations._contain import contained
 from rag_eval_integrations._loop import Threads
-from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
+from rag_eval_integrations.errors import (
+    ConfigurationError,
+    JudgeError,
+    JudgeOutputError,
+    whole_number,
+)
 from rag_eval_integrations.judges._local_model import LocalModel, Pair, Pooling, sigmoid
-from rag_eval_integrations.judges.embedded import EmbeddedJudge, label_call
-from rag_eval_integrations.judges.embedded.judge import asked
+from rag_eval_integrations.judges.embedded import EmbeddedJudge
+from rag_eval_integrations.judges.embedded.judge import asked, label_call
 from rag_eval_integrations.judges.judge import JudgeBase
 from rag_eval_integrations.records import (
     JudgeInfo,
@@ -34,16 +39,15 @@ from rag_eval_integrations.records import (
     RagCall,
     SentenceSupport,
     SentencizedCall,
-    UnscoredCode,
 )
-from rag_eval_integrations.records.labels import BY_WORDS
+from rag_eval_integrations.records.labels import BY_WORDS, UnscoredCode
 from rag_eval_integrations.sentences._markers import without_markers
 
 DIGITS = 6
 """Decimals of every probability. Batches of other sizes differ in the last bits of a float32."""
 
 _RULES = "5"
-"""Raised when labels change although models and settings do not."""
+"""Increment when the labelling changes although models and settings do not."""
 
 READER = "local_reader"
 """Flag of every labelling, for `Evaluation.flags`."""
@@ -177,7 +181,6 @@ class ReaderJudge(JudgeBase):
         *,
         relevance: Any = None,
         labels: Sequence[str] | None = None,
-        relevance_labels: Sequence[str] | None = None,
         template: str | None = None,
         threshold: float = 0.5,
         max_length: int | None = None,
@@ -185,8 +188,6 @@ class ReaderJudge(JudgeBase):
         max_pairs: int = 8_192,
         batch_size: int = 16,
         pooling: Pooling | None = None,
-        relevance_line: Line = RELEVANT,
-        utilized_line: Line = UTILIZED,
         device: str = "cpu",
         threads: int | None = None,
     ) -> None:
@@ -196,12 +197,11 @@ class ReaderJudge(JudgeBase):
         self.name = self._library
         self._threshold = threshold
         self._max_windows, self._max_pairs = max_windows, max_pairs
-        self._lines = (relevance_line, utilized_line)
         load = type(self)._model
         self._support = load(model, "model", given | {"pooling": None})
         self._second: LocalModel | None = None
         if relevance is not None:
-            own = {"labels": relevance_labels, "max_length": None}
+            own = {"labels": None, "max_length": None}
             self._second = load(relevance, "relevance", given | own)
         self._models = [model for model in (self._support, self._second) if model]
         self._thread = Threads(1, "rag-eval-reader")
@@ -212,7 +212,7 @@ class ReaderJudge(JudgeBase):
         self._template = template or ("{question}\n{premise}" if by_tokens else "{premise}")
         self._check_template()
         # What labels depend on.
-        lines = self._lines if self._second else None
+        lines = (RELEVANT, UTILIZED) if self._second else None
         options = (threshold, max_windows, max_pairs, template, lines, EmbeddedJudge().version)
         parts = repr([*(model.identity for model in self._models), options])
         digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
@@ -315,7 +315,7 @@ class ReaderJudge(JudgeBase):
         if second:
             maker = second.name
             question = self._question(call.call)
-            relevant, used = relevance(second, call, question, self._lines, stop)
+            relevant, used = relevance(second, call, question, stop)
             reads, most, unread = self._read(call, stop)
             for number, p in chain.from_iterable(read.alone for read in reads):
                 used[number] = max(used[number], p)  # what carries another sentence alone was used
@@ -468,7 +468,6 @@ def relevance(
     model: LocalModel,
     call: SentencizedCall,
     question: str,
-    lines: tuple[Line, Line],
     stop: Event,
 ) -> tuple[list[float], list[float]]:
     """Compute P(relevant) and P(utilized) of each document sentence, in [0, 1].
@@ -480,7 +479,6 @@ def relevance(
         model: a classifier of pairs, or an encoder.
         call: the call.
         question: its question, as it can be read alone.
-        lines: from cosines to the log-odds of relevant and of utilized, for an encoder.
         stop: set to cancel.
 
     Raises:
@@ -491,7 +489,7 @@ def relevance(
     documents = [model.plain(sentence.text) for sentence in call.documents]
     pairs = [(text, document) for document in documents for text in asking]
     if model.kind == "embedding":
-        own = [lines[0]] + [lines[1]] * len(call.response)
+        own = [RELEVANT] + [UTILIZED] * len(call.response)
         cosines = zip(model.cosines(pairs, stop), own * len(documents), strict=True)
         values = [sigmoid(a + b * cosine) for cosine, (a, b) in cosines]
     else:
@@ -510,20 +508,14 @@ def _check(given: Mapping[str, Any]) -> None:
     if not 0 < given["threshold"] < 1:
         refuse("threshold", "use a number between 0 and 1")
     for name in ("max_windows", "max_pairs", "batch_size", "threads"):
-        count = 1 if name == "threads" and given[name] is None else given[name]
-        if type(count) is not int or count < 1:
-            refuse(name, "use a whole number from 1")
+        if name != "threads" or given[name] is not None:
+            whole_number(name, given[name])
     if given["template"] is not None and "{premise}" not in given["template"]:
         refuse("template", "should hold {premise}")
     if given["pooling"] not in (None, "mean", "cls"):
         refuse("pooling", "use mean or cls")
-    for name in ("relevance_labels", "pooling"):
-        if given["relevance"] is None and given[name] is not None:
-            refuse(name, "is for a model for relevance (`relevance=`)")
-    for name in ("relevance_line", "utilized_line"):
-        numbers = given[name] if isinstance(given[name], tuple | list) else ()
-        if [isinstance(n, int | float) and isfinite(n) for n in numbers] != [True, True]:
-            refuse(name, "use two numbers (intercept, slope)")
+    if given["relevance"] is None and given["pooling"] is not None:
+        refuse("pooling", "is for a model for relevance (`relevance=`)")
 
 
 def _rounded(keys: Sequence[str], probabilities: Sequence[float]) -> dict[str, float]:

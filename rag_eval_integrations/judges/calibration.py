@@ -195,9 +195,11 @@ class Calibration(Record):
         Raises:
             ConfigurationError: names the judges of both sides.
         """
-        from rag_eval_integrations.judges.cascade import judges_of  # noqa: PLC0415  # imports models
+        from rag_eval_integrations.judges.cascade import CascadeJudge  # noqa: PLC0415  # imports models
 
-        asked = [judge_info(part) for part in judges_of(judge_base(judge))]
+        base = judge_base(judge)
+        parts = base.judges if isinstance(base, CascadeJudge) else (base,)
+        asked = [judge_info(part) for part in parts]
         fitted = {(maps.judge, maps.judge_version) for maps in self.judges}
         given = {(info.name, info.version) for info in asked}
         if fitted == given:

@@ -1,8 +1,4 @@
-"""`CascadeJudge`: a cheap judge labels, and a second one only the calls it is unsure about.
-
-A cascade may stand in a cascade: `CascadeJudge(a, CascadeJudge(b, c))` asks b where a is unsure,
-and c where b is unsure as well.
-"""
+"""`CascadeJudge`: a cheap judge labels, and a second one only the calls it is unsure about."""
 
 from __future__ import annotations
 
@@ -12,44 +8,37 @@ from types import FunctionType
 from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.judges.judge import AnyJudge, Judge, JudgeBase, judge_base
 from rag_eval_integrations.judges.llm import LLMJudge
-from rag_eval_integrations.models import with_retries
+from rag_eval_integrations.models.throttling.model import with_retries
 from rag_eval_integrations.records import Labelling, SentencizedCall, Usage
 
 AskWhen = tuple[float, float] | Callable[[SentencizedCall, Labelling], bool]
 
-PLACES = ("first", "second", "third", "fourth", "fifth")
-"""Words for the judges of a cascade, the cheapest first."""
-CASCADE_FLAGS = tuple([f"cascade_{place}" for place in PLACES])
+CASCADE_FLAGS = ("cascade_first", "cascade_second")
 """Flags of an evaluation that tell which judge of a cascade labelled it."""
 DOUBT = "doubt_"
 """Beginning of the flags by which a judge says that it doubts its labels, whatever their
 probability."""
-_WHY = ("unsure", "unlabelled", "no_probability", "rule")
+_WHY = ("first_unsure", "first_unlabelled", "first_no_probability", "first_rule")
 
 
 def is_of_cascade(flag: str) -> bool:
-    """Tell whether a flag says which judge of a cascade labelled, or why one before it did not."""
-    if flag in CASCADE_FLAGS:
-        return True
-    place, _, why = flag.partition("_")
-    return place in PLACES and (why in _WHY or why.startswith(DOUBT))
+    """Tell whether a flag says which judge of a cascade labelled, or why the first did not."""
+    return flag in (*CASCADE_FLAGS, *_WHY) or flag.startswith(f"first_{DOUBT}")
 
 
 class CascadeJudge(JudgeBase):
     """Labels with `first`, and asks `second` when `first` is unsure.
 
     The judge that labelled a call is named by `by.judge` of every score and by a flag of the
-    evaluation (`cascade_first`, `cascade_second`, `cascade_third`); further flags say why the call
-    was passed on: `first_unsure` (its probability is in the band), `first_unlabelled`,
-    `first_no_probability`, `first_rule` (the function said so), or `first_` and the doubt that the
-    judge itself stated, such as `first_doubt_spread`. Usage is the sum over the judges that were
-    asked. If a judge that is asked fails, the call is an error: the labels of the judge before it
-    are not used instead.
+    evaluation (`cascade_first`, `cascade_second`); further flags say why the call was passed on:
+    `first_unsure` (its probability is in the band), `first_unlabelled`, `first_no_probability`,
+    `first_rule` (the function said so), or `first_` and the doubt that the judge itself stated,
+    such as `first_doubt_spread`. Usage is the sum over the judges that were asked. If the second
+    judge fails, the call is an error: the labels of the first are not used instead.
 
     Args:
         first: a judge that gives probabilities, such as `EmbeddedJudge()`, or its name.
-        second: a judge, a model, or a name, such as `openai:gpt-4o-mini`; for a cascade of three,
-            a `CascadeJudge` of the other two.
+        second: a judge, a model, or a name, such as `openai:gpt-4o-mini`.
         ask_when: a band of P(adherent), both ends included, in which the second judge is asked, or
             a function of the call and the first judge's labelling that decides alone. With a band,
             the second is also asked when the first cannot label a call, gives no probability, or
@@ -62,8 +51,8 @@ class CascadeJudge(JudgeBase):
 
     Raises:
         ConfigurationError: for a first judge that is a model, an unknown judge, a band that is not
-            in [0, 1], a function without a name of its own if `name` is not given, or more than
-            five judges.
+            in [0, 1], a function without a name of its own if `name` is not given, or a judge that
+            is a cascade itself.
     """
 
     def __init__(
@@ -84,6 +73,9 @@ class CascadeJudge(JudgeBase):
         self.first: Judge = cheap
         self.second: Judge = asked if isinstance(asked, Judge) else LLMJudge(with_retries(asked))
         self._first, self._second = judge_base(cheap), judge_base(self.second)
+        for field, judge in (("first", self._first), ("second", self._second)):
+            if isinstance(judge, CascadeJudge):
+                raise ConfigurationError(field, judge.name, "is a cascade; use a judge")
         if ask_when is None:
             ask_when = self._first.unsure
         if not callable(ask_when) and not _is_band(ask_when):
@@ -93,9 +85,7 @@ class CascadeJudge(JudgeBase):
         if rule is None and not name:
             why = "has no name of its own; use a function of a module, or name the cascade"
             raise ConfigurationError("ask_when", ask_when, f"{why} (`name=`)")
-        self.judges = (*judges_of(self._first), *judges_of(self._second))
-        if len(self.judges) > len(PLACES):
-            raise ConfigurationError("second", len(self.judges), f"is more than {len(PLACES)}")
+        self.judges = (self._first, self._second)
         self.model = self._second.model
         self._ask_when = ask_when
         self.name = name or f"cascade({cheap.name}, {self._second.name})"
@@ -114,68 +104,40 @@ class CascadeJudge(JudgeBase):
             JudgeError: the second judge was asked and did not answer.
         """
         labelling = await self.first.label(call)
-        own, placed = _placed(labelling, self._first, 0)
         why = self._why(call, labelling)
         if not why:
-            return labelling.model_copy(update={"flags": (*own, *placed)})
-        before = len(judges_of(self._first))
-        passed = (*placed[1:], *(f"{PLACES[before - 1]}_{reason}" for reason in why))
+            flags = (*labelling.flags, "cascade_first")
+            return labelling.model_copy(update={"flags": flags})
         try:
             second = await self.second.label(call)
         except JudgeError as error:
             error.usage = labelling.usage + (error.usage or Usage())
             raise
-        own, placed = _placed(second, self._second, before)
-        flags = (*own, placed[0], *passed, *placed[1:])
+        flags = (*second.flags, "cascade_second", *why)
         usage = labelling.usage + second.usage
         return second.model_copy(update={"flags": flags, "usage": usage})
 
     def _why(self, call: SentencizedCall, labelling: Labelling) -> tuple[str, ...]:
-        """Say why the second judge is asked; empty if it is not.
+        """Say why the second judge is asked, as flags; none if it is not.
 
         By the user's rule; else because the first gave no labels or no probability, is unsure, or
         doubts.
         """
         if callable(self._ask_when):
-            return ("rule",) if self._ask_when(call, labelling) else ()
+            return ("first_rule",) if self._ask_when(call, labelling) else ()
         if labelling.labels is None:
-            return ("unlabelled",)
+            return ("first_unlabelled",)
         probability = labelling.labels.adherence_probability()
         if probability is None:
-            return ("no_probability",)
+            return ("first_no_probability",)
         low, high = self._ask_when
-        doubts = tuple(flag for flag in labelling.flags if flag.startswith(DOUBT))
-        return (("unsure",) if low <= probability <= high else ()) + doubts
+        doubts = tuple(f"first_{flag}" for flag in labelling.flags if flag.startswith(DOUBT))
+        return (("first_unsure",) if low <= probability <= high else ()) + doubts
 
 
 def judges_of(judge: JudgeBase) -> tuple[JudgeBase, ...]:
     """List the judges of a cascade, the cheapest first; of another judge, itself."""
     return judge.judges if isinstance(judge, CascadeJudge) else (judge,)
-
-
-def _placed(
-    labelling: Labelling, judge: JudgeBase, before: int
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Split the flags into the labelling judge's own, and what a cascade tells of itself.
-
-    The second part begins with the place of the judge that labelled; places are counted on by the
-    number of judges `before` this one.
-    """
-    if not isinstance(judge, CascadeJudge):
-        return labelling.flags, (CASCADE_FLAGS[before],)
-    own = tuple(flag for flag in labelling.flags if not is_of_cascade(flag))
-    moved = [flag for flag in labelling.flags if is_of_cascade(flag)]
-    moved.sort(key=lambda flag: flag not in CASCADE_FLAGS)  # stable: the reasons stay in order
-    return own, tuple(_moved(flag, before) for flag in moved)
-
-
-def _moved(flag: str, by: int) -> str:
-    """Move a flag by a number of judges, for a cascade that stands inside another."""
-    last = len(PLACES) - 1
-    if flag in CASCADE_FLAGS:
-        return CASCADE_FLAGS[min(last, CASCADE_FLAGS.index(flag) + by)]
-    place, _, why = flag.partition("_")
-    return f"{PLACES[min(last, PLACES.index(place) + by)]}_{why}"
 
 
 def _rule(ask_when: AskWhen) -> str | None:

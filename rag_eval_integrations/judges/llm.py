@@ -12,7 +12,12 @@ from math import inf
 from typing import Any, NamedTuple, TypeVar, get_args
 
 from rag_eval_integrations._visible import logger_of
-from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
+from rag_eval_integrations.errors import (
+    ConfigurationError,
+    JudgeError,
+    JudgeOutputError,
+    whole_number,
+)
 from rag_eval_integrations.judges import _prompt as prompt
 from rag_eval_integrations.judges._prompt import (
     Explanations,
@@ -44,10 +49,10 @@ from rag_eval_integrations.records import (
     Sentence,
     SentenceSupport,
     SentencizedCall,
-    UnscoredCode,
     Usage,
 )
 from rag_eval_integrations.records._json import whole_text
+from rag_eval_integrations.records.labels import UnscoredCode
 
 T = TypeVar("T")
 logger = logger_of(__name__)
@@ -110,10 +115,8 @@ class LLMJudge(JudgeBase):
         explanations: Explanations = "all",
     ) -> None:
         self.model: ModelBase = model_base(model)
-        sizes = {"window_characters": window_characters, "max_windows": max_windows}
-        for field, value in sizes.items():
-            if value < 1:
-                raise ConfigurationError(field, value, "use a number from 1")
+        whole_number("window_characters", window_characters)
+        whole_number("max_windows", max_windows)
         if temperature is not None and not 0 <= temperature < inf:
             raise ConfigurationError("temperature", temperature, "use a number from 0, or None")
         added = None if instructions is None else whole_text(instructions.strip())

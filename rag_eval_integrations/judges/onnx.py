@@ -98,7 +98,6 @@ class OnnxJudge(ReaderJudge):
         relevance: such a folder or file of a model for relevance; None for the embedded judge.
         labels: names of the outputs of `model` in order, such as `("supported", "hallucinated")`,
             where its config does not name them.
-        relevance_labels: the same for `relevance`; one output without a name is relevance.
         template: the text that the model was trained on: `{premise}`, `{question}` and
             `{hypothesis}` are filled in; without `{hypothesis}` it is the first of two texts. By
             default premise and hypothesis, for classifiers of tokens question and premise first.
@@ -113,9 +112,6 @@ class OnnxJudge(ReaderJudge):
         batch_size: most pairs of a batch; a batch also holds 16,384 tokens at most.
         pooling: how an encoder's tokens become one vector: `mean` or `cls`; by default what
             `1_Pooling/config.json` says, else `mean`.
-        relevance_line: intercept and slope from an encoder's cosine of question and sentence to the
-            log-odds of relevant. The default was fitted with all-MiniLM-L6-v2.
-        utilized_line: the same for response and document sentence.
         device: `cpu`, `cuda`, `coreml` or `directml`, as far as onnxruntime has them.
         threads: threads of one model; None for onnxruntime's choice.
 

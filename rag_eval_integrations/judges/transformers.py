@@ -90,8 +90,8 @@ class TransformersJudge(ReaderJudge):
         relevance: the same of a model for relevance; None for the embedded judge.
         device: a device of torch, such as `cuda:0` or `mps`. Models that are given as objects are
             moved there.
-        labels, relevance_labels, template, threshold, max_length, max_windows: as in `OnnxJudge`.
-        max_pairs, batch_size, pooling, relevance_line, utilized_line: as in `OnnxJudge`.
+        labels, template, threshold, max_length, max_windows: as in `OnnxJudge`.
+        max_pairs, batch_size, pooling: as in `OnnxJudge`.
 
     Raises:
         MissingDependencyError: torch or transformers is not installed.

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rag_eval_integrations.langchain.evaluators import (
         GEvalEvaluator,
         LangSmithFeedback,
-        MetricEvaluator,
         PromptyEvaluator,
         TraceEvaluator,
         as_evaluators,
@@ -32,17 +31,14 @@ if TYPE_CHECKING:
     from rag_eval_integrations.langchain.model import LangChainModel, as_model_under_test, as_prompt
     from rag_eval_integrations.langchain.wrappers import (
         EvaluatedRetriever,
-        EvaluatedRunnable,
         evaluated,
     )
 
 __all__ = [
     "EvaluatedRetriever",
-    "EvaluatedRunnable",
     "GEvalEvaluator",
     "LangChainModel",
     "LangSmithFeedback",
-    "MetricEvaluator",
     "PromptyEvaluator",
     "RagEvalCallbackHandler",
     "TraceEvaluator",
@@ -62,13 +58,12 @@ __getattr__, __dir__ = lazy(
         "evaluators": [
             "GEvalEvaluator",
             "LangSmithFeedback",
-            "MetricEvaluator",
             "PromptyEvaluator",
             "TraceEvaluator",
             "as_evaluators",
         ],
         "model": ["LangChainModel", "as_model_under_test", "as_prompt"],
-        "wrappers": ["EvaluatedRetriever", "EvaluatedRunnable", "evaluated"],
+        "wrappers": ["EvaluatedRetriever", "evaluated"],
     },
 )
 

@@ -31,7 +31,7 @@ from rag_eval_integrations.langchain._documents import (
     texts_beside,
 )
 from rag_eval_integrations.langchain._tree import ModelRequest, RootRun, Sighting
-from rag_eval_integrations.records import DocumentsFrom
+from rag_eval_integrations.records.call import DocumentsFrom
 
 _GRADE = re.compile("score|grad|relevan|ground", re.IGNORECASE)
 _WHY = re.compile("expla|reason", re.IGNORECASE)

@@ -33,9 +33,9 @@ from rag_eval_integrations.langchain._values import (
     starts_stream,
     structured_answer,
 )
-from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
+from rag_eval_integrations.records import RagCall, Turn
 from rag_eval_integrations.records._conversation import with_conversation
-from rag_eval_integrations.records.call import CITATIONS, EndedCall
+from rag_eval_integrations.records.call import CITATIONS, CaptureStatus, EndedCall
 
 
 def finish(

@@ -52,7 +52,6 @@ class LangChainModel(FrameworkModel[BaseChatModel, BaseMessage]):
             pass either this or `model`. A `ChatOpenAI` made this way needs its own
             `http_async_client`: instances without one share a client, whatever loop they are on.
         name: name recorded on every score; by default the chat model's class and model name.
-        max_threads: concurrent calls at most, at least 1.
         timeout: seconds per answer, above 0.
 
     Raises:
@@ -67,12 +66,11 @@ class LangChainModel(FrameworkModel[BaseChatModel, BaseMessage]):
         *,
         make_model: Callable[[], BaseChatModel] | None = None,
         name: str | None = None,
-        max_threads: int = 16,
         timeout: float = 120.0,
     ) -> None:
         if model is not None and not isinstance(model, BaseChatModel):
             raise ConfigurationError("model", model, "use a LangChain chat model")
-        borrowed = Borrowed(model, make_model, max_threads=max_threads, timeout=timeout)
+        borrowed = Borrowed(model, make_model, timeout=timeout)
         kind = "langchain" if model is None else f"langchain:{type(model).__name__}"
         super().__init__(borrowed, kind, model=_model_name(model), name=name)
 

@@ -34,10 +34,7 @@ if TYPE_CHECKING:
     )
     from rag_eval_integrations.llama_index.evaluators import (
         GEvalEvaluator,
-        MetricRow,
         PromptyEvaluator,
-        RagEvaluationResult,
-        ScoreEvaluator,
         TraceEvaluator,
         as_evaluators,
         results_table,
@@ -60,11 +57,8 @@ __all__ = [
     "EvaluationEvent",
     "GEvalEvaluator",
     "LlamaIndexModel",
-    "MetricRow",
     "PromptyEvaluator",
     "RagEvalHandler",
-    "RagEvaluationResult",
-    "ScoreEvaluator",
     "TraceEvaluator",
     "aevaluate_query_engine",
     "as_evaluators",
@@ -83,10 +77,7 @@ __getattr__, __dir__ = lazy(
         "dataset": ["aevaluate_query_engine", "evaluate_query_engine"],
         "evaluators": [
             "GEvalEvaluator",
-            "MetricRow",
             "PromptyEvaluator",
-            "RagEvaluationResult",
-            "ScoreEvaluator",
             "TraceEvaluator",
             "as_evaluators",
             "results_table",

@@ -44,9 +44,9 @@ from rag_eval_integrations.llama_index._values import (
     turns_of,
     unwrapped,
 )
-from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
+from rag_eval_integrations.records import RagCall, Turn
 from rag_eval_integrations.records._conversation import with_conversation
-from rag_eval_integrations.records.call import EndedCall
+from rag_eval_integrations.records.call import CaptureStatus, EndedCall
 
 _MAX_STATES = 256
 _MAX_PROMPT_CHARS = 8_000_000  # of all prompts of a call together; the oldest are dropped

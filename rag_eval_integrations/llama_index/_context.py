@@ -15,7 +15,7 @@ from rag_eval_integrations._prompt_search import in_order, reached
 from rag_eval_integrations.capture._calls import Context, Snapshot, distinct, left_out, passed_last
 from rag_eval_integrations.llama_index._tree import Span, Stage
 from rag_eval_integrations.llama_index._values import part_of, same_text
-from rag_eval_integrations.records import DocumentsFrom
+from rag_eval_integrations.records.call import DocumentsFrom
 
 # Within one query, chat or tool, a later stage holds what is left of an earlier one.
 _RANKS: dict[Stage, int] = {

@@ -36,7 +36,7 @@ from rag_eval_integrations.llama_index._values import (
     question_of,
     unwrapped,
 )
-from rag_eval_integrations.records import CaptureStatus
+from rag_eval_integrations.records.call import CaptureStatus
 
 # --- Queries of evaluators, which are not a user's questions
 

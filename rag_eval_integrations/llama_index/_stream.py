@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any
 
-from rag_eval_integrations.records import CaptureStatus
+from rag_eval_integrations.records.call import CaptureStatus
 
 if TYPE_CHECKING:
     from rag_eval_integrations.llama_index._call import RootSpan

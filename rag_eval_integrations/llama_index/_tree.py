@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from rag_eval_integrations.records import CaptureStatus
+from rag_eval_integrations.records.call import CaptureStatus
 
 Stage = Literal[
     "answer",

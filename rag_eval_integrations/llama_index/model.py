@@ -42,7 +42,6 @@ class LlamaIndexModel(FrameworkModel[LLM, ChatResponse]):
         make_llm: makes an LLM for each event loop that asks, whose async method is used; pass
             either this or `llm`.
         name: name recorded on every score; by default the LLM's class and model name.
-        max_threads: concurrent calls at most, at least 1.
         timeout: seconds per answer, above 0.
 
     Raises:
@@ -57,12 +56,11 @@ class LlamaIndexModel(FrameworkModel[LLM, ChatResponse]):
         *,
         make_llm: Callable[[], LLM] | None = None,
         name: str | None = None,
-        max_threads: int = 16,
         timeout: float = 120.0,
     ) -> None:
         if llm is not None and not isinstance(llm, LLM):
             raise ConfigurationError("llm", llm, "use a LlamaIndex LLM")
-        borrowed = Borrowed(llm, make_llm, max_threads=max_threads, timeout=timeout)
+        borrowed = Borrowed(llm, make_llm, timeout=timeout)
         kind = "llama_index" if llm is None else f"llama_index:{llm.class_name()}"
         model = llm.metadata.model_name if llm is not None else None
         super().__init__(borrowed, kind, model=model, name=name)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from rag_eval_integrations._lazy import lazy, publish
 from rag_eval_integrations.metrics.metric import (
     CallMetric,
-    CompletionMetric,
     LabelMetric,
     Measured,
     Metric,
@@ -30,7 +29,6 @@ __all__ = [
     "AnswerCorrectness",
     "CallMetric",
     "Citations",
-    "CompletionMetric",
     "ContextRecall",
     "Diagnosis",
     "Formulas",

@@ -32,9 +32,9 @@ from rag_eval_integrations.records import (
     Sentence,
     Sentences,
     SentencizedCall,
-    UnscoredCode,
     Usage,
 )
+from rag_eval_integrations.records.labels import UnscoredCode
 from rag_eval_integrations.sentences import Punkt, sentencize
 from rag_eval_integrations.sentences._citations import without_citations
 
@@ -252,9 +252,12 @@ class AnswerCorrectness(ModelMetric):
             lost = self.unscored("missing_param", why, compared.by)
             said = "says so" if compared.abstains else "answers nevertheless"
             abstained = _scored(
-                "answer_abstained", float(compared.abstains),
-                f"The documents do not answer, and the response {said}.", compared, {},
-            )  # fmt: skip
+                "answer_abstained",
+                float(compared.abstains),
+                f"The documents do not answer, and the response {said}.",
+                compared,
+                {},
+            )
             return Measured((*lost[:3], abstained, *lost[4:]), compared.usage)
         why = "the call has a reference, so an answer is expected"
         (abstained,) = self.unscored("missing_param", why, compared.by)[3:4]
@@ -276,16 +279,20 @@ class _UnscoredError(Exception):
 
 
 async def _compared(
-    question: str, texts: tuple[Sequence[Sentence], Sequence[Sentence]],
+    question: str,
+    texts: tuple[Sequence[Sentence], Sequence[Sentence]],
     judge: ModelBase | JudgeBase,
-) -> _Comparison:  # fmt: skip
+) -> _Comparison:
     """Compare the response's and the reference's sentences."""
     said = [[tuple(words_of(sentence.text)) for sentence in text] for text in texts]
     same = [[words in said[1 - side] for words in text] for side, text in enumerate(said)]
     response = texts[0]
     refuses = bool(response) and all(says_documents_do_not_tell(s.text) for s in response)
-    by = By(judge=judge.name, model=judge.model if isinstance(judge, ModelBase) else None,
-            judge_version=judge.version)  # fmt: skip
+    by = By(
+        judge=judge.name,
+        model=judge.model if isinstance(judge, ModelBase) else None,
+        judge_version=judge.version,
+    )
     if texts[1] and all(same[0]) and all(same[1]):
         return _Comparison(same[0], same[1], refuses, by, "sentences")
     if isinstance(judge, ModelBase):
@@ -296,15 +303,20 @@ async def _compared(
 
 
 async def _by_model(
-    question: str, texts: Sequence[Sequence[Sentence]], same: Sequence[Sequence[bool]],
-    model: ModelBase, by: By,
-) -> _Comparison:  # fmt: skip
+    question: str,
+    texts: Sequence[Sequence[Sentence]],
+    same: Sequence[Sequence[bool]],
+    model: ModelBase,
+    by: By,
+) -> _Comparison:
     """Ask a model, once more where its reply cannot be used."""
     by = by.model_copy(update={"prompt_version": PROMPT_VERSION, "windows": 1})
     # By its digest, not by what it is: a model that prefers the first text prefers neither.
     order = sorted((0, 1), key=lambda side: tag("", texts[side], ()))
-    keyed = [[Sentence(f"{place}{s.key}", s.text) for s in texts[side]]
-             for place, side in enumerate(order)]  # fmt: skip
+    keyed = [
+        [Sentence(f"{place}{s.key}", s.text) for s in texts[side]]
+        for place, side in enumerate(order)
+    ]
     if sum(len(sentence.text) for text in keyed for sentence in text) > _MOST_CHARACTERS:
         why = f"response and reference have more than {_MOST_CHARACTERS:,} characters"
         raise _UnscoredError("over_budget", why, by, Usage())
@@ -313,9 +325,13 @@ async def _by_model(
     usage, verdicts = Usage(), None
     for attempt in (1, 2):
         request = CompletionRequest(
-            messages=asked, json_schema=SCHEMA, schema_name="correctness", temperature=0.0,
-            max_tokens=room * attempt, prompt_version=PROMPT_VERSION,
-        )  # fmt: skip
+            messages=asked,
+            json_schema=SCHEMA,
+            schema_name="correctness",
+            temperature=0.0,
+            max_tokens=room * attempt,
+            prompt_version=PROMPT_VERSION,
+        )
         try:
             completion = await completed(model, request)
         except JudgeError as error:
@@ -344,9 +360,11 @@ async def _by_model(
 
 
 async def _by_labels(
-    question: str, texts: Sequence[Sequence[Sentence]], same: Sequence[Sequence[bool]],
+    question: str,
+    texts: Sequence[Sequence[Sentence]],
+    same: Sequence[Sequence[bool]],
     judge: JudgeBase,
-) -> _Comparison:  # fmt: skip
+) -> _Comparison:
     """Have a judge label each text as if the other were its document."""
     sides: list[list[bool]] = []
     usage, by = Usage(), By(judge=judge.name, judge_version=judge.version)
@@ -360,9 +378,12 @@ async def _by_labels(
             SentencizedCall(call=given, sentences=sentences, splitter=Punkt().name)
         )
         usage += labelling.usage
-        by = By(judge=labelling.judge.name, model=labelling.judge.model,
-                judge_version=labelling.judge.version,
-                prompt_version=labelling.prompt_version)  # fmt: skip
+        by = By(
+            judge=labelling.judge.name,
+            model=labelling.judge.model,
+            judge_version=labelling.judge.version,
+            prompt_version=labelling.prompt_version,
+        )
         labels = labelling.labels
         if labels is None:
             code = labelling.unscored or "judge_output_invalid"
@@ -381,9 +402,11 @@ async def _by_labels(
 
 
 def _evidence(
-    texts: Sequence[Sequence[Sentence]], compared: _Comparison, number: int,
+    texts: Sequence[Sequence[Sentence]],
+    compared: _Comparison,
+    number: int,
     references: Sequence[str],
-) -> dict[str, JsonValue]:  # fmt: skip
+) -> dict[str, JsonValue]:
     """Name what is added and what is missing, and the reference that was compared."""
     added = [s.key for s, stated in zip(texts[0], compared.response, strict=True) if not stated]
     lost = [s for s, stated in zip(texts[1], compared.reference, strict=True) if not stated]
@@ -403,9 +426,13 @@ def _of_sentences(
     made = partial(_scored, compared=compared, evidence=evidence)
     if compared.abstains:
         why = "The response gives no answer, and one is expected."
-        none = Score(name="answer_precision", status="unscored", unscored="missing_param",
-                     reason="the response gives no answer, which is neither right nor wrong",
-                     by=compared.by)  # fmt: skip
+        none = Score(
+            name="answer_precision",
+            status="unscored",
+            unscored="missing_param",
+            reason="the response gives no answer, which is neither right nor wrong",
+            by=compared.by,
+        )
         return none, made("answer_recall", 0.0, why), made("answer_f1", 0.0, why)
     precision = sum(compared.response) / len(compared.response)
     recall = sum(compared.reference) / len(compared.reference) if compared.reference else 0.0
@@ -420,15 +447,26 @@ def _of_sentences(
 
 
 def _scored(
-    name: str, value: float, reason: str, compared: _Comparison,
+    name: str,
+    value: float,
+    reason: str,
+    compared: _Comparison,
     evidence: Mapping[str, JsonValue],
-) -> Score:  # fmt: skip
+) -> Score:
     """Make a score of sentences."""
     return Score(
-        name=name, status="scored", value=value, raw=value, scale=(0.0, 1.0),
-        method=compared.method, n=len(compared.response), reason=reason, evidence={**evidence},
-        warnings=compared.warnings, by=compared.by,
-    )  # fmt: skip
+        name=name,
+        status="scored",
+        value=value,
+        raw=value,
+        scale=(0.0, 1.0),
+        method=compared.method,
+        n=len(compared.response),
+        reason=reason,
+        evidence={**evidence},
+        warnings=compared.warnings,
+        by=compared.by,
+    )
 
 
 def _lexical(references: Sequence[str], response: str) -> tuple[Score, Score]:
@@ -436,14 +474,20 @@ def _lexical(references: Sequence[str], response: str) -> tuple[Score, Score]:
     best = references[best_reference(references, response)]
     share, holds = token_recall(best, response), any(contains(r, response) for r in references)
     common: dict[str, Any] = {
-        "status": "scored", "scale": (0.0, 1.0), "method": "lexical",
+        "status": "scored",
+        "scale": (0.0, 1.0),
+        "method": "lexical",
         "evidence": {"reference": best} if len(references) > 1 else {},
-    }  # fmt: skip
+    }
     reason = f"The response has {share:.0%} of the words of the reference."
     has = "has" if holds else "does not have"
     return (
         Score(name="answer_token_recall", value=share, raw=share, reason=reason, **common),
-        Score(name="answer_contains", value=float(holds), raw=float(holds),
-              reason=f"The response {has} the words of a reference one after the other.",
-              **common),
-    )  # fmt: skip
+        Score(
+            name="answer_contains",
+            value=float(holds),
+            raw=float(holds),
+            reason=f"The response {has} the words of a reference one after the other.",
+            **common,
+        ),
+    )

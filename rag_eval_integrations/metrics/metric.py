@@ -11,15 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records import (
-    By,
-    Labelling,
-    RagCall,
-    Score,
-    SentencizedCall,
-    UnscoredCode,
-    Usage,
-)
+from rag_eval_integrations.records import By, Labelling, RagCall, Score, SentencizedCall, Usage
+from rag_eval_integrations.records.labels import UnscoredCode
 
 if TYPE_CHECKING:
     from rag_eval_integrations.models import Model, ModelBase

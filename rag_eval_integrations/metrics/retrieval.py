@@ -18,17 +18,10 @@ from rag_eval_integrations.metrics.trace.formulas import (
     support_evidence,
     supported_fraction,
 )
-from rag_eval_integrations.records import (
-    By,
-    Document,
-    Labelling,
-    RagCall,
-    Score,
-    SentencizedCall,
-    UnscoredCode,
-)
+from rag_eval_integrations.records import By, Document, Labelling, RagCall, Score, SentencizedCall
 from rag_eval_integrations.records._json import MOST
 from rag_eval_integrations.records.call import ONE_TEXT
+from rag_eval_integrations.records.labels import UnscoredCode
 from rag_eval_integrations.sentences import document_number
 
 # --- Measures of a ranking with binary relevance, as trec_eval defines them

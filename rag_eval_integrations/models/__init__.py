@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     )
     from rag_eval_integrations.models.openai import OpenAIModel
     from rag_eval_integrations.models.throttling import ThrottledModel
-    from rag_eval_integrations.models.throttling.model import with_retries
 
 __all__ = [
     "CachedModel",
@@ -39,7 +38,6 @@ __all__ = [
     "OpenAIModel",
     "ThrottledModel",
     "Token",
-    "with_retries",
 ]
 
 __getattr__, __dir__ = lazy(
@@ -58,6 +56,5 @@ __getattr__, __dir__ = lazy(
         ],
         "openai": ["OpenAIModel"],
         "throttling": ["ThrottledModel"],
-        "throttling.model": ["with_retries"],
     },
 )

@@ -287,13 +287,16 @@ def fewer(request: CompletionRequest, replies: Sized) -> tuple[str, ...]:
     return (f"{request.n} answers were asked for and {len(replies)} given",)
 
 
+_THREADS = 16
+"""Concurrent calls of a sync method."""
+
+
 class Borrowed(Generic[M]):
     """A framework's model: the user's own object, or one made per event loop.
 
     Args:
         model: the user's model; its sync method is called in threads.
         make_model: makes a model for the running loop instead; its async method is awaited.
-        max_threads: most concurrent sync calls, from 1.
         timeout: seconds for one answer, above 0. A thread that is still busy then goes on in the
             background and keeps its place in the pool.
         captured: whether its calls may be captured as RAG calls: those of an app under test are,
@@ -309,20 +312,17 @@ class Borrowed(Generic[M]):
         model: M | None,
         make_model: Callable[[], M] | None,
         *,
-        max_threads: int = 16,
         timeout: float = 120.0,
         captured: bool = False,
     ) -> None:
         if (model is None) == (make_model is None):
             raise ConfigurationError("model", model, "give either a model or `make_model`")
-        if max_threads < 1:
-            raise ConfigurationError("max_threads", max_threads, "use a number from 1")
         if not timeout > 0:
             raise ConfigurationError("timeout", timeout, "use seconds above 0")
         self.model = model
         self._make_model = make_model
         self._made: WeakKeyDictionary[asyncio.AbstractEventLoop, M] = WeakKeyDictionary()
-        self._threads = Threads(max_threads, "rag-eval-model")
+        self._threads = Threads(_THREADS, "rag-eval-model")
         self._timeout = timeout
         self._captured = captured
 

@@ -28,7 +28,8 @@ from rag_eval_integrations.models.completion import (
     Model,
     WrappedModel,
 )
-from rag_eval_integrations.records import SCHEMA, Usage, from_line, to_line
+from rag_eval_integrations.records import Usage, from_line, to_line
+from rag_eval_integrations.records._json import SCHEMA
 
 logger = logger_of(__name__)
 
@@ -63,23 +64,22 @@ class CachedModel(WrappedModel):
             not wait for its limits.
         path: the file; created when absent or empty, in a folder that exists. Or a store that
             several models share, such as `prompt_tests.Journal`; `close` leaves it open.
-        max_mb: megabytes above which the oldest tenth of a file is dropped, at least 1.
         keep: which answers are stored and used: `complete` or `all`.
 
     Raises:
         ConfigurationError: for a file that cannot be used, or an argument out of range.
     """
 
+    _max_bytes = 2**30
+    """Size above which the oldest tenth of a file is dropped."""
+
     def __init__(
         self,
         model: Model,
         path: str | Path | AnswerStore,
         *,
-        max_mb: float = 1024.0,
         keep: Keep = "complete",
     ) -> None:
-        if not 1 <= max_mb < float("inf"):
-            raise ConfigurationError("max_mb", max_mb, "use a finite number from 1")
         if keep not in get_args(Keep):
             raise ConfigurationError("keep", keep, "use 'complete' or 'all'")
         super().__init__(model)
@@ -89,7 +89,7 @@ class CachedModel(WrappedModel):
         if isinstance(path, AnswerStore):
             self._file = path
         else:
-            self._file = self._own = CacheFile(_target.path_from(path), int(max_mb * 2**20))
+            self._file = self._own = CacheFile(_target.path_from(path), self._max_bytes)
         self._closed = False
         self._flights = SingleFlight[Completion](0)
 

@@ -23,6 +23,10 @@ Messages = list[dict[str, str]]
 """`[{"role": "system" | "user" | "assistant", "content": "…"}, …]`"""
 
 
+_THREADS = 16
+"""Concurrent calls of a plain function."""
+
+
 class CallableModel(ModelBase):
     """Asks any `async (messages) -> str`: a gateway, a local model, a function of your own.
 
@@ -37,11 +41,9 @@ class CallableModel(ModelBase):
     Args:
         function: answers a list of messages with text. Called concurrently, once per answer.
         name: the model's name, stamped on every score.
-        max_threads: concurrent calls of a plain function at most, from 1.
 
     Raises:
-        ConfigurationError: for something that cannot be called, a class, an empty name, or no
-            threads.
+        ConfigurationError: for something that cannot be called, a class, or an empty name.
     """
 
     def __init__(
@@ -49,7 +51,6 @@ class CallableModel(ModelBase):
         function: Callable[[Messages], Awaitable[str]] | Callable[[Messages], str],
         *,
         name: str = "callable",
-        max_threads: int = 16,
     ) -> None:
         if not callable(function):
             raise ConfigurationError("function", function, "use a function of messages")
@@ -57,13 +58,11 @@ class CallableModel(ModelBase):
             raise ConfigurationError("function", function, "is a class; pass an object of it")
         if not name:
             raise ConfigurationError("name", name, "use a name that identifies the model")
-        if type(max_threads) is not int or max_threads < 1:
-            raise ConfigurationError("max_threads", max_threads, "use a whole number from 1")
         self._function = function
         self._is_async = any(
             inspect.iscoroutinefunction(target) for target in (function, type(function).__call__)
         )
-        self._threads = Threads(max_threads, "rag-eval-callable")
+        self._threads = Threads(_THREADS, "rag-eval-callable")
         self.name = name
 
     async def complete(self, request: CompletionRequest) -> Completion:

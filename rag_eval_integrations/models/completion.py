@@ -14,7 +14,8 @@ from pydantic import Field, JsonValue
 
 from rag_eval_integrations._contain import contained
 from rag_eval_integrations.errors import ConfigurationError, JudgeError
-from rag_eval_integrations.records import JsonObject, Record, Text, Usage
+from rag_eval_integrations.records import Usage
+from rag_eval_integrations.records._json import JsonObject, Record, Text
 
 FinishReason = Literal["stop", "length", "content_filter", "refusal", "unknown"]
 

@@ -10,28 +10,17 @@
 
 from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.prompt_tests._contents import read_upstream
-from rag_eval_integrations.prompt_tests._requests import Journal
 from rag_eval_integrations.prompt_tests.evaluate import (
-    InputValidity,
-    NonCompliance,
     PromptEvaluation,
-    RuleGroundedness,
-    SpecAgreement,
 )
 from rag_eval_integrations.prompt_tests.generate import GenerateOptions, Generation
 from rag_eval_integrations.prompt_tests.project import Project
-from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
-from rag_eval_integrations.prompt_tests.rates import Rate
+from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import (
-    Choice,
-    Judged,
-    MetricResult,
     PromptTest,
     Result,
     Rule,
-    RuleCheck,
     Spec,
-    TestCheck,
 )
 from rag_eval_integrations.prompt_tests.report import (
     ComplianceError,
@@ -42,40 +31,26 @@ from rag_eval_integrations.prompt_tests.report import (
 from rag_eval_integrations.prompt_tests.run import (
     App,
     apps_of,
-    model_of,
     run_tests,
     run_tests_sync,
 )
 
 __all__ = [
     "App",
-    "Choice",
     "ComplianceError",
     "GenerateOptions",
     "Generation",
-    "InputValidity",
-    "Journal",
-    "Judged",
-    "MetricResult",
-    "NonCompliance",
     "Project",
     "PromptEvaluation",
     "PromptTest",
     "PromptUnderTest",
-    "Rate",
     "Report",
     "Result",
     "Rule",
-    "RuleCheck",
-    "RuleGroundedness",
-    "Scenario",
     "Spec",
-    "SpecAgreement",
-    "TestCheck",
     "apps_of",
     "assert_compliance",
     "compare",
-    "model_of",
     "read_upstream",
     "run_tests",
     "run_tests_sync",

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.errors import ConfigurationError, whole_number
 from rag_eval_integrations.models._reading import loads
-from rag_eval_integrations.prompt_tests import upstream as files
+from rag_eval_integrations.prompt_tests import _upstream as files
 from rag_eval_integrations.prompt_tests._replies import lines_in, read_tests_csv
 from rag_eval_integrations.prompt_tests.prompt import (
     PromptUnderTest,
@@ -127,8 +127,8 @@ def read_upstream(
         InputError: when a file is not a list of objects.
         OSError: when a file cannot be read.
     """
-    if max_rules is not None and max_rules < 0:  # a slice would leave out the last ones
-        raise ConfigurationError("max_rules", max_rules, "use a whole number from 0")
+    if max_rules is not None:
+        whole_number("max_rules", max_rules, 0)  # a slice would leave out the last ones
     path = Path(path)
     if is_github_file(path.name):
         return _read_github(path)

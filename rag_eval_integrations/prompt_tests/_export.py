@@ -19,7 +19,7 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations._cells import FORMULA
 from rag_eval_integrations.metrics.prompty import PromptyMetric
 from rag_eval_integrations.metrics.prompty.file import MessageTemplate
-from rag_eval_integrations.prompt_tests import upstream as files
+from rag_eval_integrations.prompt_tests import _upstream as files
 from rag_eval_integrations.prompt_tests._contents import Contents
 from rag_eval_integrations.prompt_tests._replies import lines_in
 from rag_eval_integrations.prompt_tests.records import PromptTest, as_text, digest
@@ -71,31 +71,26 @@ class Exported:
     """What the format cannot hold, one sentence each."""
 
 
-def export_tests(source: Source, to: str, *, azure: bool = False) -> Exported:
+def export_tests(source: Source, to: str) -> Exported:
     """Write tests in another tool's format.
 
     No file is written. What the format cannot hold is added to the notes of `source`.
 
     Args:
         source: what to export.
-        to: `openai`, `context`, `csv`, `pytest` or `langsmith`.
-        azure: whether `openai` is for Azure OpenAI.
+        to: `openai`, `csv`, `pytest` or `langsmith`.
 
     Raises:
-        ConfigurationError: for an unknown format, `azure` with another format than `openai`, or a
-            prompt or tests that the format cannot hold.
+        ConfigurationError: for an unknown format, or a prompt or tests that the format cannot hold.
     """
     formats: dict[str, Callable[[Source], dict[str, str]]] = {
-        "openai": _azure if azure else _openai,
-        "context": _context,
+        "openai": _openai,
         "csv": _csv,
         "pytest": _pytest,
         "langsmith": _langsmith,
     }
     if to not in formats:
         raise ConfigurationError("--to", to, f"use {', '.join(formats)}")
-    if azure and to != "openai":
-        raise ConfigurationError("--azure", to, "is for --to openai")
     return Exported(formats[to](source), tuple(source.notes))
 
 
@@ -123,7 +118,7 @@ def _csv(source: Source) -> dict[str, str]:
     if guarded:
         source.notes.append(
             f"{guarded} cells that a spreadsheet would calculate have a ' in front; "
-            "`context` keeps texts as they are"
+            "`langsmith` keeps texts as they are"
         )
     return {"tests.csv": out.getvalue()}
 
@@ -145,17 +140,22 @@ def _langsmith(source: Source) -> dict[str, str]:
             "inputs": source.values(test),
             "outputs": {"output": output} if output else None,
             "metadata": {
-                "testuid": test.uid, "ruleid": test.rule_id, "rule": test.rule,
-                "inverse": test.inverse, "baseline": test.baseline, "scenario": test.scenario,
-                "reasoning": test.reasoning, "output_by": written_by,
+                "testuid": test.uid,
+                "ruleid": test.rule_id,
+                "rule": test.rule,
+                "inverse": test.inverse,
+                "baseline": test.baseline,
+                "scenario": test.scenario,
+                "reasoning": test.reasoning,
+                "output_by": written_by,
             },
             "split": "train" if share < 0.75 * 2**32 else "test",
-        }  # fmt: skip
+        }
         lines.append(json.dumps(row, ensure_ascii=True))
     return {"langsmith.jsonl": "".join(f"{line}\n" for line in lines)}
 
 
-# --- OpenAI's evals, and Azure OpenAI's, which insert `{{name}}` and nothing else
+# --- OpenAI's evals, which insert `{{name}}` and nothing else
 
 # A prompt that branches or loops is exported with each message rendered for each test, as the
 # variables `message_1`, `message_2` and so on.
@@ -174,18 +174,11 @@ Rules:
 {rules}"""
 
 
-def _azure(source: Source) -> dict[str, str]:
-    """Write the eval and its data for Azure OpenAI; note that it uses gpt-4o if no model is set."""
-    if source.model is None:
-        source.notes.append("`model` is gpt-4o; Azure needs the name of your deployment: --model")
-    return _openai(source, azure=True)
-
-
-def _openai(source: Source, *, azure: bool = False) -> dict[str, str]:
+def _openai(source: Source) -> dict[str, str]:
     """Write the requests that create an evaluation, and run it on a model with all tests.
 
-    There are two files, `evals.create.json` and `evals.run.json`; with `azure`, their names begin
-    with `evals.azure`. The model is gpt-4o if none is named. Unchecked expected outputs are noted.
+    There are two files, `evals.create.json` and `evals.run.json`. The model is gpt-4o if none is
+    named. Unchecked expected outputs are noted.
     """
     source.say_unchecked("`expected`")
     model = source.model or "gpt-4o"
@@ -202,7 +195,7 @@ def _openai(source: Source, *, azure: bool = False) -> dict[str, str]:
                 "required": [name for name in names if all(name in item for item in items)],
             },
         },
-        "testing_criteria": _criteria(source, model, azure=azure),
+        "testing_criteria": _criteria(source, model),
         "metadata": {"prompt": source.prompt.id},
     }
     run = {
@@ -214,10 +207,9 @@ def _openai(source: Source, *, azure: bool = False) -> dict[str, str]:
             "source": {"type": "file_content", "content": [{"item": item} for item in items]},
         },
     }
-    place = "evals.azure" if azure else "evals"
     return {
-        f"{place}.create.json": json.dumps(create, indent=2) + "\n",
-        f"{place}.run.json": json.dumps(run, indent=2) + "\n",
+        "evals.create.json": json.dumps(create, indent=2) + "\n",
+        "evals.run.json": json.dumps(run, indent=2) + "\n",
     }
 
 
@@ -254,13 +246,17 @@ def _portable(source: Source) -> tuple[list[dict[str, Any]], list[dict[str, str]
     ]
     own = [
         {
-            "input": test.testinput, "expected": source.output(test)[0], "rule": test.rule,
-            "testuid": test.uid, "ruleid": as_text(test.rule_id),
-            "inverse": str(test.inverse).lower(), "baseline": str(test.baseline).lower(),
+            "input": test.testinput,
+            "expected": source.output(test)[0],
+            "rule": test.rule,
+            "testuid": test.uid,
+            "ruleid": as_text(test.rule_id),
+            "inverse": str(test.inverse).lower(),
+            "baseline": str(test.baseline).lower(),
             "scenario": test.scenario,
         }
         for test in source.tests
-    ]  # fmt: skip
+    ]
     named = {name for row in values for name in row}
     if clashes := sorted({name for row in own for name in row} & named - {"input"}):
         names = ", ".join(clashes)
@@ -284,7 +280,7 @@ def _inert(text: str) -> str:
     return text.replace("{{", "{ {").replace("}}", "} }")
 
 
-def _criteria(source: Source, model: str, *, azure: bool) -> list[dict[str, Any]]:
+def _criteria(source: Source, model: str) -> list[dict[str, Any]]:
     """Write a grader for compliance and one per metric file.
 
     Without output rules there is no grader for compliance. A metric that cannot be written in the
@@ -293,25 +289,25 @@ def _criteria(source: Source, model: str, *, azure: bool) -> list[dict[str, Any]
     """
     spec = source.spec
     place = {
-        "output": "{{sample.output_text}}", "input": "{{item.input}}",
+        "output": "{{sample.output_text}}",
+        "input": "{{item.input}}",
         "expected": "{{item.expected}}",
-    }  # fmt: skip
+    }
     known = {
-        "prompt": _inert(source.prompt.text), "rules": _inert(spec.rules_text),
-        "intent": _inert(spec.intent), "inputSpec": _inert(spec.input_spec_text),
-        "groundtruth": place["expected"], **place,
-    }  # fmt: skip
+        "prompt": _inert(source.prompt.text),
+        "rules": _inert(spec.rules_text),
+        "intent": _inert(spec.intent),
+        "inputSpec": _inert(spec.input_spec_text),
+        "groundtruth": place["expected"],
+        **place,
+    }
 
     def grader(name: str, messages: list[tuple[str, str]], *, is_score: bool) -> dict[str, Any]:
         """Make a grader of a metric or of compliance.
 
         A score is 0 to 100 and passes from 50; a verdict is OK or ERR and passes with OK.
         """
-        parts = [
-            {"type": "message", "role": role,
-             "content": {"type": "input_text", "text": text} if azure else text}
-            for role, text in messages
-        ]  # fmt: skip
+        parts = [{"type": "message", "role": role, "content": text} for role, text in messages]
         common = {"name": name, "model": model, "input": parts}
         if is_score:
             return {"type": "score_model", **common, "range": [0, 100], "pass_threshold": 50}
@@ -355,10 +351,10 @@ def _metric_messages(
     ]
 
 
-# --- Files of PromptPex, and a file for pytest
+# --- A file for pytest, and its data
 
 
-def _context(source: Source) -> dict[str, str]:
+def _context(source: Source) -> str:
     """Write a folder as one PromptPexContext, of what `import` reads back.
 
     The files of the prompt and of the metrics are read and included. Rules that readers would
@@ -379,8 +375,7 @@ def _context(source: Source) -> dict[str, str]:
     prompt, *metrics = [
         (path.name, read_whole(path, "prompt").decode("utf-8-sig")) for path in map(Path, sources)
     ]
-    whole = replace(source, prompt_file=prompt, metric_files=dict(metrics))
-    return {files.CONTEXT: whole.context()}
+    return replace(source, prompt_file=prompt, metric_files=dict(metrics)).context()
 
 
 _TEST_FILE = '''\
@@ -450,9 +445,7 @@ def _pytest(source: Source) -> dict[str, str]:
         source.notes.append(f"{more} baseline tests are left out: they are for comparison only")
     stem = re.sub(r"\W+", "_", source.prompt.name, flags=re.ASCII).strip("_").lower() or "prompt"
     data = f"prompt_tests_{stem}.json"
-    [content] = _context(
-        replace(source, tests=tests, results=[], checks=[], rule_checks=[])
-    ).values()
+    content = _context(replace(source, tests=tests, results=[], checks=[], rule_checks=[]))
     # The code is the same for all prompts, apart from a file name of letters, digits and _: no text
     # of a test is ever part of it.
     return {f"test_{stem}.py": _TEST_FILE.format(data=repr(data)), data: content}

@@ -14,7 +14,7 @@ from typing import Any
 
 from rag_eval_integrations._visible import counted, one_line, visible_json
 from rag_eval_integrations.evaluations._cells import csv_text, inline, markdown_table
-from rag_eval_integrations.prompt_tests.rates import (
+from rag_eval_integrations.prompt_tests._rates import (
     KINDS,
     Rate,
     Row,
@@ -25,7 +25,7 @@ from rag_eval_integrations.prompt_tests.rates import (
 )
 from rag_eval_integrations.prompt_tests.records import PromptTest, Result, Rule, digest
 from rag_eval_integrations.prompt_tests.report import Report
-from rag_eval_integrations.records import SCHEMA
+from rag_eval_integrations.records._json import SCHEMA
 from rag_eval_integrations.report._page import drawn, pieces, shown
 
 _NAMES = {
@@ -33,8 +33,12 @@ _NAMES = {
     "baseline": "baseline tests", "valid": "rule tests with a valid input",
 }  # fmt: skip
 _SIGNS = {"ok": "✓", "err": "✗", "unknown": "?", "error": "!"}
-_STATES = {"ok": "complies", "err": "does not comply", "unknown": "no verdict",
-           "error": "no output"}  # fmt: skip
+_STATES = {
+    "ok": "complies",
+    "err": "does not comply",
+    "unknown": "no verdict",
+    "error": "no output",
+}
 _PER_PAGE = 25
 _MOST_FAILURES = 1_000
 """Failures on the page; of more, each rule and model keeps the same number. JSON has all."""
@@ -47,8 +51,11 @@ _TEXT = 2_000
 def report_pieces(report: Report) -> Iterator[str]:
     """Render the page in pieces, with at most 1,000 failures."""
     failed, shown_failures = _failures_of(report.results)
-    counts = {"test": len({result.test.uid for result in report.results}),
-              "model": len(report.models), "output": len(report.results)}  # fmt: skip
+    counts = {
+        "test": len({result.test.uid for result in report.results}),
+        "model": len(report.models),
+        "output": len(report.results),
+    }
     lead = ", ".join(counted(count, word) for word, count in counts.items())
     return pieces(
         "prompt_tests.html",
@@ -65,9 +72,7 @@ def report_pieces(report: Report) -> Iterator[str]:
         models=[shown(model) for model in report.models],
         matrix=list(_matrix(report, shown_failures)),
         by_judge=list(_by_judge(report)),
-        agreement=[
-            {name: shown(str(cell)) for name, cell in row.items()} for row in _pairs(report)
-        ],
+        agreement=list(map(_shown_cells, _pairs(report))),
         made=[(name, values) for name, values in _makers(report).items() if values],
         failures=failed,
         kept=len(shown_failures),
@@ -193,10 +198,9 @@ def _by_judge(report: Report) -> Iterator[dict[str, Any]]:
             (shown(judge), of_model, "scored") for judge, of_model in judges.items()
         ]
         if len(judges) > 1:
-            means = {
-                model: [_mean(of_model.get(model, []))[0] for of_model in judges.values()]
-                for model in report.models
-            }
+            means: dict[str, list[float | None]] = {}
+            for model in report.models:
+                means[model] = [_mean(of.get(model, []))[0] for of in judges.values()]
             rows.append(("mean over judges", means, "judges"))
         elif not metric:
             continue
@@ -214,6 +218,10 @@ def _mean(values: Iterable[float | None]) -> tuple[float | None, int]:
     """Return the mean of the values that are known, and their number; None and 0 if none is."""
     known = [value for value in values if value is not None]
     return (fmean(known) if known else None), len(known)
+
+
+def _shown_cells(row: Row) -> dict[str, str]:
+    return {name: shown(str(cell)) for name, cell in row.items()}
 
 
 def _pairs(report: Report) -> list[Row]:
@@ -246,8 +254,11 @@ def _makers(report: Report) -> dict[str, list[str]]:
     asked: dict[str, None] = {}
     for result in report.results:
         # The seed differs with the repetition.
-        words = [f"{name}={visible_json(value)}" for name, value in result.parameters.items()
-                 if name != "seed"]  # fmt: skip
+        words = [
+            f"{name}={visible_json(value)}"
+            for name, value in result.parameters.items()
+            if name != "seed"
+        ]
         if words:
             asked[f"{result.model}: {one_line(', '.join(words), _LINE)}"] = None
     checks = report.checks
@@ -330,8 +341,14 @@ def _failure(result: Result, number: int) -> dict[str, Any]:
         name = verdict.judge or "no judge was asked"
         sure = "" if verdict.probability is None else f" (P(OK) = {verdict.probability:.2f})"
         raw = "" if verdict.raw.strip() in ("", verdict.reason.strip()) else _cut(verdict.raw)
-        verdicts.append({"judge": shown(name + sure), "state": verdict.outcome,
-                         "reason": _cut(verdict.reason), "raw": raw})  # fmt: skip
+        verdicts.append(
+            {
+                "judge": shown(name + sure),
+                "state": verdict.outcome,
+                "reason": _cut(verdict.reason),
+                "raw": raw,
+            }
+        )
     facts = {
         "test": test.uid,
         "repetition": str(result.run + 1) if result.run else "",
@@ -393,6 +410,15 @@ def to_csv(report: Report) -> str:
     return csv_text(names, ([row.get(name) for name in names] for row in rows))
 
 
+def _rates_json(report: Report, model: str) -> dict[str, Any]:
+    """Return the rates of one model, by the kind of test."""
+    rates = {kind: report.tnc(model=model, by=by) for kind, by in KINDS.items()}
+    return {
+        kind: {**rate.counts, "n": rate.n, "compliant": rate.compliant, "ci95": rate.interval}
+        for kind, rate in rates.items()
+    }
+
+
 def to_json(report: Report) -> str:
     """Write a report as one JSON object: overview, rates with intervals, rules, failures.
 
@@ -403,24 +429,20 @@ def to_json(report: Report) -> str:
         "name": report.name,
         "intent": report.spec.intent,
         "overview": report.overview(),
-        "compliance": {
-            model: {
-                kind: {**rate.counts, "n": rate.n, "compliant": rate.compliant,
-                       "ci95": rate.interval}
-                for kind, by in KINDS.items()
-                for rate in [report.tnc(model=model, by=by)]
-            }
-            for model in report.models
-        },
+        "compliance": {model: _rates_json(report, model) for model in report.models},
         "judges": [asdict(pair) for pair in report.agreement()],
         "rules": report.by_rule(),
         "grounded": [
-            {"ruleid": check.rule.id, "rule": check.rule.text, "grounded": check.grounded.outcome,
-             "reason": check.grounded.reason}
+            {
+                "ruleid": check.rule.id,
+                "rule": check.rule.text,
+                "grounded": check.grounded.outcome,
+                "reason": check.grounded.reason,
+            }
             for check in report.rule_checks
         ],
         "failures": [asdict(failure) for failure in report.failures()],
-    }  # fmt: skip
+    }
     return visible_json(content) + "\n"
 
 

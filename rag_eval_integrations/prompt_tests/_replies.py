@@ -13,9 +13,9 @@ from pydantic import JsonValue
 
 from rag_eval_integrations.errors import InputError, JudgeOutputError
 from rag_eval_integrations.models._reading import json_of, mended, unfenced
+from rag_eval_integrations.prompt_tests._upstream import inputs_of, make_test, whole_of, why_not
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, as_text
-from rag_eval_integrations.prompt_tests.upstream import inputs_of, make_test, whole_of, why_not
 
 ESCAPED = re.compile(r"^\\(?=\\*#)")
 """The backslash in front of a statement that would be a comment."""

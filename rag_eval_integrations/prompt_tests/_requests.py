@@ -11,11 +11,7 @@ from typing import Any, Self, TypeVar
 
 from rag_eval_integrations._contain import EscapedError, words_of
 from rag_eval_integrations._suppress import suppress_capture
-from rag_eval_integrations.errors import (
-    ConfigurationError,
-    JudgeError,
-    RagEvalError,
-)
+from rag_eval_integrations.errors import JudgeError, RagEvalError, whole_number
 from rag_eval_integrations.models import CachedModel, Model, ThrottledModel
 from rag_eval_integrations.models.caching import FORGOTTEN, CacheFile
 from rag_eval_integrations.models.completion import (
@@ -26,7 +22,8 @@ from rag_eval_integrations.models.completion import (
     model_base,
 )
 from rag_eval_integrations.prompt_tests.records import digest
-from rag_eval_integrations.records import SCHEMA, Usage
+from rag_eval_integrations.records import Usage
+from rag_eval_integrations.records._json import SCHEMA
 
 # --- Sections of our own prompts, which no text inside them can close
 
@@ -210,8 +207,7 @@ async def run_jobs(
     Raises:
         ConfigurationError: for a concurrency below 1.
     """
-    if max_concurrency < 1:
-        raise ConfigurationError("max_concurrency", max_concurrency, "use a number from 1")
+    whole_number("max_concurrency", max_concurrency)
     numbered = enumerate(jobs := list(jobs))
     results: dict[int, R] = {}
 

@@ -14,7 +14,8 @@ from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations._visible import one_line as shown
 from rag_eval_integrations.errors import JudgeError, JudgeOutputError
 from rag_eval_integrations.judges._prompt import json_object
-from rag_eval_integrations.metrics.prompty import Input, PromptyMetric
+from rag_eval_integrations.metrics.prompty import PromptyMetric
+from rag_eval_integrations.metrics.prompty.file import Input
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models._reading import unfenced
 from rag_eval_integrations.models.completion import CompletionRequest, Message
@@ -33,11 +34,11 @@ from rag_eval_integrations.prompt_tests._requests import (
     dialogue,
     sections,
 )
+from rag_eval_integrations.prompt_tests._upstream import NUMBER, text_of, whole_of
 from rag_eval_integrations.prompt_tests.evaluate import graded, metric_values
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, Spec, make_uid
-from rag_eval_integrations.prompt_tests.upstream import NUMBER, text_of, whole_of
-from rag_eval_integrations.records import JsonObject
+from rag_eval_integrations.records._json import JsonObject
 
 logger = logger_of(__name__)
 
@@ -114,8 +115,14 @@ _TEXT: JsonObject = {"type": "string"}
 _RULE_LIST = json_object(rules={"type": "array", "items": _TEXT})
 
 
-_KINDS = {"float": "number", "number": "number", "int": "integer", "integer": "integer",
-          "bool": "boolean", "boolean": "boolean"}  # fmt: skip
+_KINDS = {
+    "float": "number",
+    "number": "number",
+    "int": "integer",
+    "integer": "integer",
+    "bool": "boolean",
+    "boolean": "boolean",
+}
 
 
 def _schema_of(prompt: PromptUnderTest, names: Iterable[str]) -> JsonObject:
@@ -165,11 +172,15 @@ async def write_intent(prompt: PromptUnderTest, model: RecordedModel) -> tuple[s
         return (sentence,) if 0 < len(sentence) <= 1000 else None
 
     return await _parsed_reply(
-        model, _INTENT, {"prompt": prompt.text}, read,
-        version="intent-1", author=prompt.instructions.get("intent"),
+        model,
+        _INTENT,
+        {"prompt": prompt.text},
+        read,
+        version="intent-1",
+        author=prompt.instructions.get("intent"),
         again="Write one sentence that says what the assistant is for, and nothing else.",
         lack="wrote no sentence about the prompt's purpose",
-    )  # fmt: skip
+    )
 
 
 _INPUT_SPEC = f"""\
@@ -196,13 +207,16 @@ async def write_input_spec(prompt: PromptUnderTest, model: RecordedModel) -> tup
         JudgeError: when the model does not answer, or twice gives no usable reply.
     """
     return await _parsed_reply(
-        model, _INPUT_SPEC,
+        model,
+        _INPUT_SPEC,
         {"prompt": prompt.text, "inputs": _described(prompt), **_samples(prompt)},
         lambda text: tuple(statements_in(text, "rules")) or None,
-        version="input-spec-1", author=prompt.instructions.get("inputSpec"), schema=_RULE_LIST,
+        version="input-spec-1",
+        author=prompt.instructions.get("inputSpec"),
+        schema=_RULE_LIST,
         again='Reply with one JSON object {"rules": [...]} of sentences about valid inputs.',
         lack="wrote no input specification",
-    )  # fmt: skip
+    )
 
 
 _RULES = f"""\
@@ -240,11 +254,16 @@ async def write_rules(
         return None if not rules and json_in(text) is None else rules
 
     return await _parsed_reply(
-        model, _RULES.format(count=how_many), {"prompt": prompt.text}, read,
-        version="rules-1", author=prompt.instructions.get("outputRules"), schema=_RULE_LIST,
+        model,
+        _RULES.format(count=how_many),
+        {"prompt": prompt.text},
+        read,
+        version="rules-1",
+        author=prompt.instructions.get("outputRules"),
+        schema=_RULE_LIST,
         again='Reply with one JSON object {"rules": [...]} of sentences about the output.',
         lack="wrote no output rules",
-    )  # fmt: skip
+    )
 
 
 # --- Stage 4: for each output rule, an inverse rule that contradicts it
@@ -282,13 +301,16 @@ async def write_inverse_rules(
         numbered = "\n".join(f"{number}. {text}" for number, text in missing.items())
         try:
             inverse |= await _parsed_reply(
-                model, _INVERSE, {"rules": numbered},
+                model,
+                _INVERSE,
+                {"rules": numbered},
                 partial(read_inverse_rules, numbers=list(missing)),
-                version="inverse-rules-1", author=prompt.instructions.get("inverseOutputRules"),
+                version="inverse-rules-1",
+                author=prompt.instructions.get("inverseOutputRules"),
                 again='Reply with one JSON object {"inverse": [{"number": …, "text": "…"}, …]}.',
                 lack="wrote no inverse rules, or more than there are rules",
                 schema=json_object(inverse={"type": "array", "items": entry}),
-            )  # fmt: skip
+            )
         except JudgeOutputError:
             if not inverse:
                 raise
@@ -432,10 +454,17 @@ async def write_tests(
 
         try:
             tests = await _parsed_reply(
-                model, instructions, parts, read, version="tests-1", again=_NO_TEST, name="tests",
-                lack="wrote no usable test", chat=chat,
+                model,
+                instructions,
+                parts,
+                read,
+                version="tests-1",
+                again=_NO_TEST,
+                name="tests",
+                lack="wrote no usable test",
+                chat=chat,
                 schema=json_object(tests={"type": "array", "items": test}),
-            )  # fmt: skip
+            )
         except JudgeOutputError as error:
             written.lost.append(f"no tests were written for rule {group.numbers}: {error}")
             break
@@ -502,21 +531,29 @@ async def expand_test(
         return content if isinstance(content, dict) and set(content) == set(test.inputs) else None
 
     inputs = await _parsed_reply(
-        model, _EXPAND,
+        model,
+        _EXPAND,
         {
-            "purpose": spec.intent, "rules": spec.rules_text, "rule": test.rule,
-            "inputs": json.dumps(test.inputs, ensure_ascii=False, indent=1), **_samples(prompt),
+            "purpose": spec.intent,
+            "rules": spec.rules_text,
+            "rule": test.rule,
+            "inputs": json.dumps(test.inputs, ensure_ascii=False, indent=1),
+            **_samples(prompt),
         },
         read,
-        version="expand-1", author=prompt.instructions.get("testExpansion"),
+        version="expand-1",
+        author=prompt.instructions.get("testExpansion"),
         again=f"Reply with one JSON object with the fields {', '.join(test.inputs)}.",
         lack="did not write a longer version of the test",
         schema=_schema_of(prompt, test.inputs),
-    )  # fmt: skip
+    )
     uid = make_uid(
-        rule=test.rule, inverse=test.inverse, inputs=inputs, scenario=test.scenario,
+        rule=test.rule,
+        inverse=test.inverse,
+        inputs=inputs,
+        scenario=test.scenario,
         baseline=test.baseline,
-    )  # fmt: skip
+    )
     original = test.original if test.original is not None else test.inputs
     return test.model_copy(update={"inputs": inputs, "uid": uid, "original": original})
 
@@ -550,12 +587,14 @@ async def write_baseline(
     if len(prompt.inputs) == 1:
         form = "Write each input as it would be typed, without quotes or a name in front."
     return await _parsed_reply(
-        model, _BASELINE.format(count=count, form=form),
+        model,
+        _BASELINE.format(count=count, form=form),
         {"prompt": prompt.text, "inputs": _described(prompt)},
         lambda text: read_baseline(text, prompt)[:count] or None,
-        version="baseline-1", lack="wrote no baseline tests",
+        version="baseline-1",
+        lack="wrote no baseline tests",
         again=f"Write {count} inputs, with a line === between them, and nothing else.",
-    )  # fmt: skip
+    )
 
 
 def read_baseline(text: str, prompt: PromptUnderTest) -> list[PromptTest]:
@@ -626,11 +665,15 @@ async def review_tests(
         return str(content.get("review") or ""), [tests[n - 1] for n in sorted(numbers)]
 
     return await _parsed_reply(
-        model, _RATING.format(count=count), {"prompt": prompt.text, "tests": listed}, read,
-        version="rating-1", lack=f"did not keep {count} tests in its review",
+        model,
+        _RATING.format(count=count),
+        {"prompt": prompt.text, "tests": listed},
+        read,
+        version="rating-1",
+        lack=f"did not keep {count} tests in its review",
         again=f'Reply with one JSON object {{"review": "…", "keep": [{count} numbers]}}.',
         schema=json_object(review=_TEXT, keep={"type": "array", "items": {"type": "integer"}}),
-    )  # fmt: skip
+    )
 
 
 # --- Stage 9: expected outputs, written by a strong model and scored by judges
@@ -684,8 +727,10 @@ async def add_groundtruth(
         )
         output = completion.text
         asked = judges if output.strip() else ()
-        graded_by = [await graded(metric, metric_values(prompt, spec, test, output), judge)
-                     for judge in asked]  # fmt: skip
+        graded_by = [
+            await graded(metric, metric_values(prompt, spec, test, output), judge)
+            for judge in asked
+        ]
         scores = [result.value for result in graded_by if result.value is not None]
         score = fmean(scores) if scores else REFUSED
         if score > best[0] or not best[1]:

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations.errors import ConfigurationError, JudgeError
+from rag_eval_integrations.errors import ConfigurationError, JudgeError, whole_number
 from rag_eval_integrations.metrics.geval._expectation import place_of, word_probabilities
-from rag_eval_integrations.metrics.prompty import Outcome, PromptyMetric, Verdict, read_verdict
+from rag_eval_integrations.metrics.prompty import PromptyMetric
+from rag_eval_integrations.metrics.prompty._reply import Outcome, Verdict, read_verdict
 from rag_eval_integrations.metrics.prompty._sandbox import Texts
 from rag_eval_integrations.metrics.prompty.metric import STOPPED, distinct
 from rag_eval_integrations.models import Model
@@ -364,8 +365,7 @@ class PromptEvaluation:
         self.prompt = PromptUnderTest.of(prompt)
         self.spec = spec
         record = Journal() if journal is None else journal
-        if max_concurrency < 1:
-            raise ConfigurationError("max_concurrency", max_concurrency, "use a number from 1")
+        whole_number("max_concurrency", max_concurrency)
         recorded = partial(RecordedModel, journal=record, max_concurrency=max_concurrency)
         self.judges = [recorded(model_from(judge, "judge")) for judge in judges]
         if not self.judges:

@@ -12,11 +12,16 @@ from typing import Literal, get_args
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._visible import logger_of, one_line
-from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeUnavailableError
+from rag_eval_integrations.errors import (
+    ConfigurationError,
+    JudgeError,
+    JudgeUnavailableError,
+    whole_number,
+)
 from rag_eval_integrations.evaluations._cells import paragraphs
 from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metrics
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.prompt_tests import upstream as files
+from rag_eval_integrations.prompt_tests import _upstream as files
 from rag_eval_integrations.prompt_tests._replies import ParsedTests
 from rag_eval_integrations.prompt_tests._requests import RecordedModel, run_jobs
 from rag_eval_integrations.prompt_tests._stages import (
@@ -153,8 +158,7 @@ class Generation:
         max_concurrency: int = 8,
         tell: Tell = logger.warning,
     ) -> None:
-        if max_concurrency < 1:
-            raise ConfigurationError("max_concurrency", max_concurrency, "use a number from 1")
+        whole_number("max_concurrency", max_concurrency)
         self.prompt = PromptUnderTest.of(prompt)
         self.workspace = Workspace(folder)
         self.options = options or GenerateOptions()

@@ -20,23 +20,19 @@ from typing import Any
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.metrics.prompty import (
-    PromptyMetric,
-    discover_metrics,
-    metric_files,
-    parse_prompty,
-)
+from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metrics, parse_prompty
 from rag_eval_integrations.metrics.prompty.file import prompt_name
+from rag_eval_integrations.metrics.prompty.metric import metric_files
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.prompt_tests import upstream as files
+from rag_eval_integrations.prompt_tests import _upstream as files
 from rag_eval_integrations.prompt_tests._contents import PARTS, Contents
 from rag_eval_integrations.prompt_tests._export import Exported, Source, export_tests
 from rag_eval_integrations.prompt_tests._pages import report_pieces, to_csv, to_json, to_markdown
+from rag_eval_integrations.prompt_tests._rates import UnknownAs
 from rag_eval_integrations.prompt_tests._replies import ESCAPED, one_line
 from rag_eval_integrations.prompt_tests._requests import Journal
 from rag_eval_integrations.prompt_tests.evaluate import OWN_METRICS, PromptEvaluation
 from rag_eval_integrations.prompt_tests.prompt import AuthorWords, PromptUnderTest, read_content
-from rag_eval_integrations.prompt_tests.rates import UnknownAs
 from rag_eval_integrations.prompt_tests.records import (
     Choice,
     PromptTest,
@@ -46,7 +42,7 @@ from rag_eval_integrations.prompt_tests.records import (
 )
 from rag_eval_integrations.prompt_tests.report import Report
 from rag_eval_integrations.prompt_tests.run import run_tests
-from rag_eval_integrations.records import SCHEMA
+from rag_eval_integrations.records._json import SCHEMA
 from rag_eval_integrations.report._page import write
 
 Tell = Callable[[str], None]
@@ -576,13 +572,12 @@ class Project:
             self.prompt.name, own.results, own.spec, own.checks, own.rule_checks, unknown_as
         )
 
-    def export(self, to: str, *, model: str | None = None, azure: bool = False) -> Exported:
+    def export(self, to: str, *, model: str | None = None) -> Exported:
         """Write the tests in another tool's format.
 
         Args:
-            to: `openai`, `context`, `csv`, `pytest` or `langsmith`.
+            to: `openai`, `csv`, `pytest` or `langsmith`.
             model: the model that the exported evaluation runs and asks; by default gpt-4o.
-            azure: whether `openai` is for Azure OpenAI.
 
         Returns:
             The files, not yet written, and what the format cannot hold.
@@ -593,7 +588,7 @@ class Project:
         self._need(files.TESTS, _NO_TESTS)
         metrics = () if to in ("csv", "langsmith") else self.metrics()
         source = Source(**vars(self._contents()), metrics=metrics, model=model)
-        return export_tests(source, to, azure=azure)
+        return export_tests(source, to)
 
     def write_report(self, report: Report) -> list[Path]:
         """Write `overview.csv`, `report.json`, `README.md` and `report.html`; return their paths.

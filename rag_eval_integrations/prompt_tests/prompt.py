@@ -18,10 +18,11 @@ from pydantic import BeforeValidator, JsonValue, TypeAdapter, ValidationError
 from rag_eval_integrations._target import read_whole
 from rag_eval_integrations.dataset._input import open_lines
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.metrics.prompty import Input, Prompty, parse_prompty
+from rag_eval_integrations.metrics.prompty import Prompty, parse_prompty
 from rag_eval_integrations.metrics.prompty.file import (
     ROLES,
     FrontMatterError,
+    Input,
     MessageTemplate,
     Role,
     compiled_messages,

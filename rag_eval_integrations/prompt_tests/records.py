@@ -15,8 +15,8 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import Field, JsonValue
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.metrics.prompty.reply import Outcome
-from rag_eval_integrations.records import JsonObject, Record
+from rag_eval_integrations.metrics.prompty._reply import Outcome
+from rag_eval_integrations.records._json import JsonObject, Record
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from rag_eval_integrations._visible import hanging
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import ScoreDifference
 from rag_eval_integrations.evaluations._paired import paired
-from rag_eval_integrations.prompt_tests.rates import (
+from rag_eval_integrations.prompt_tests._rates import (
     KINDS,
     JudgesAgreement,
     Rate,

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._visible import logger_of
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.errors import ConfigurationError, whole_number
 from rag_eval_integrations.judges import Judge, judge_from
 from rag_eval_integrations.models import CallableModel, Model
 from rag_eval_integrations.models._single_flight import SingleFlight
@@ -194,9 +194,8 @@ async def run_tests(
             a setting that cannot be sent.
     """
     under_test = PromptUnderTest.of(prompt)
-    for name, number in (("max_concurrency", max_concurrency), ("runs", runs)):
-        if number < 1:
-            raise ConfigurationError(name, number, "use a number from 1")
+    whole_number("max_concurrency", max_concurrency)
+    whole_number("runs", runs)
     named = _named(models)
     record = Journal() if journal is None else journal
     settings = settings_of(under_test, parameters)

@@ -16,7 +16,7 @@ from uuid import uuid4
 from rag_eval_integrations.dataset import evaluate_calls, read_calls
 from rag_eval_integrations.dataset.files import COLUMNS, score_column, table_of
 from rag_eval_integrations.dataset.stream import pickled
-from rag_eval_integrations.errors import ConfigurationError, extra
+from rag_eval_integrations.errors import ConfigurationError, extra, whole_number
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import Judge, judge_from
@@ -64,7 +64,7 @@ class EvaluatorConfig:
     judge: AnyJudge = "embedded"
     metrics: Sequence[Metric] | None = None
     splitter: Splitter | None = None
-    flags: bool = True
+    flags: bool | None = None
     rpm: float | None = None
     tpm: float | None = None
     max_concurrency: int = 8
@@ -76,10 +76,7 @@ class EvaluatorConfig:
 
     def __post_init__(self) -> None:
         LocalPermits(self.rpm, self.tpm)  # raises what is wrong with them
-        if type(self.max_concurrency) is not int or self.max_concurrency < 1:
-            raise ConfigurationError(
-                "max_concurrency", self.max_concurrency, "use a whole number from 1"
-            )
+        whole_number("max_concurrency", self.max_concurrency)
         if isinstance(self.judge, str) and asks_endpoint(self.judge):
             if self.base_url:
                 address_of(self.base_url)
@@ -140,7 +137,9 @@ class EvaluatorConfig:
         return ThrottledModel(labeller, permits=permits)
 
 
-def made(config: EvaluatorConfig | RagEvaluator, permits: Permits | None = None) -> RagEvaluator:
+def evaluator_of(
+    config: EvaluatorConfig | RagEvaluator, permits: Permits | None = None
+) -> RagEvaluator:
     """Make the evaluator of an actor; one that is an evaluator already is returned as it is."""
     return config if isinstance(config, RagEvaluator) else config.make(permits)
 
@@ -219,12 +218,8 @@ def evaluate_dataset(
     available = ray.cluster_resources().get("CPU", 0)
     if concurrency is None:
         concurrency = max(1, int(available) - 1)
-    for option, number, most in (
-        ("concurrency", concurrency, None), ("batch_size", batch_size, _MOST_ROWS),
-    ):  # fmt: skip
-        if type(number) is not int or number < 1 or (most is not None and number > most):
-            up_to = "" if most is None else f" to {most}"
-            raise ConfigurationError(option, number, f"use a whole number from 1{up_to}")
+    whole_number("concurrency", concurrency)
+    whole_number("batch_size", batch_size, 1, _MOST_ROWS)
     taken = sorted(set(keep) & {*COLUMNS, *map(score_column, names)})
     if taken:
         raise ConfigurationError("keep", taken, "is a column of the result; rename it in the rows")
@@ -312,6 +307,10 @@ ON_THE_WAY = 1.0
 """Seconds that a permit may take from the actor to the request that it lets start."""
 
 
+class _FarPermits(LocalPermits):
+    _slack = ON_THE_WAY
+
+
 class Limit:
     """Gives out the permits of one limit, in the order in which they are asked for.
 
@@ -336,7 +335,7 @@ class Limit:
         *,
         again: bool = False,
     ) -> None:
-        self._permits = LocalPermits(rpm, tpm, clock=clock, slack=ON_THE_WAY)
+        self._permits = _FarPermits(rpm, tpm, clock=clock)
         self._turn = asyncio.Lock()
         if again:
             requests, tokens = (0 if limit is None else math.ceil(limit) for limit in (rpm, tpm))
@@ -399,7 +398,9 @@ class _Evaluate:
         self._names, self._keep, self._field_map = names, keep, field_map
         self._done: frozenset[bytes] = ray.get(done) if isinstance(done, ray.ObjectRef) else done
         self._concurrency = 8 if isinstance(config, RagEvaluator) else config.max_concurrency
-        self._evaluator = made(config, None if limit is None else SharedPermits(limit.take.remote))
+        self._evaluator = evaluator_of(
+            config, None if limit is None else SharedPermits(limit.take.remote)
+        )
 
     def __call__(self, batch: Any) -> Any:
         import pyarrow as pa  # noqa: PLC0415  # comes with ray[data]

@@ -12,7 +12,7 @@ from functools import cached_property
 from json.encoder import encode_basestring_ascii as _quoted
 from numbers import Integral
 from string import ascii_lowercase
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
 from pydantic import (
     AfterValidator,
@@ -41,6 +41,10 @@ class Sentence(NamedTuple):
     sentence is not found in the text."""
     end: int | None = None
     """Offset after the last character."""
+
+
+# pydantic reads the annotations of a named tuple late, in the module that exports it.
+Sentence.__annotations__ = get_type_hints(Sentence, include_extras=True)
 
 
 class Sentences(Record):

@@ -54,7 +54,7 @@ class RunningMean:
     n: int = 0
     """Number of values."""
     _first: float = 0.0
-    """Sums are over the values less the first one: those of equal values are 0, without noise."""
+    """Sums are shifted by the first value, so that equal values give exactly 0."""
     _w: float = 0.0
     _ww: float = 0.0
     _wd: float = 0.0

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from rag_eval_integrations._visible import counted
-from rag_eval_integrations.agreement import BASELINE_COLUMNS, Agreement, CascadePoint, Figure, Group
+from rag_eval_integrations.agreement import Agreement, CascadePoint, Figure, Group
+from rag_eval_integrations.agreement.matching import BASELINE_COLUMNS
 from rag_eval_integrations.records import Usage
 
 STATISTICS = {"auroc": "AUROC", "kappa": "κ", "rmse": "RMSE", "f1": "F1"} | {
@@ -251,20 +252,15 @@ def curve_cells(point: CascadePoint) -> list[str]:
     return [value_of(figure_of(group, "scores", *where)) for where in CURVE]
 
 
-def band_of(point: CascadePoint, *, third: bool = False) -> str:
-    """Write when a later judge is asked, as `ask_when` of `CascadeJudge` takes it.
+def band_of(point: CascadePoint) -> str:
+    """Write when the second judge is asked, as `ask_when` of `CascadeJudge` takes it.
 
     An interval of probabilities; without one, `never` if no call is passed on, else `no
     probability, or doubt`.
-
-    Args:
-        point: the point of the curve.
-        third: of the third judge, not of the second.
     """
-    share, band = (point.third, point.third_band) if third else (point.share, point.band)
-    if band is None:
-        return "never" if not share else "no probability, or doubt"
-    return f"({max(0.0, 0.5 - band):.3f}, {min(1.0, 0.5 + band):.3f})"
+    if point.band is None:
+        return "no probability, or doubt" if point.share else "never"
+    return f"({max(0.0, 0.5 - point.band):.3f}, {min(1.0, 0.5 + point.band):.3f})"
 
 
 def cost_of(usage: Usage) -> str:

@@ -271,14 +271,10 @@ def _drawn(heading: str, curves: Mapping[str, Curves]) -> dict[str, Any]:
 
 
 def _cascade(points: Sequence[CascadePoint]) -> dict[str, Any]:
-    """Return the plots and the table of a cascade.
-
-    No plots for three judges, and none of a statistic without a value.
-    """
+    """Return the plots and the table of a cascade; no plot of a statistic without a value."""
     names = [curve.title for curve in figures.CURVE]
     plots = []
-    three = points[0].third is not None  # two shares per point make no line
-    for name, where in () if three else zip(names, figures.CURVE, strict=True):
+    for name, where in zip(names, figures.CURVE, strict=True):
         better = "higher" if where[1] == "auroc" else "lower"
         values = [
             (point.share, None if figure is None else figure.value)
@@ -291,9 +287,8 @@ def _cascade(points: Sequence[CascadePoint]) -> dict[str, Any]:
         )
     rows = [
         {
-            "share": f"{point.share:.0%}" + (f", {point.third or 0:.0%}" if three else ""),
-            "band": figures.band_of(point)
-            + (f"; {figures.band_of(point, third=True)}" if three else ""),
+            "share": f"{point.share:.0%}",
+            "band": figures.band_of(point),
             "cells": figures.curve_cells(point),
             "requests": f"{point.usage.requests:,}",
             "prompt": f"{point.usage.prompt_tokens:,}",
@@ -306,7 +301,6 @@ def _cascade(points: Sequence[CascadePoint]) -> dict[str, Any]:
     return {
         "over": "mean over data sets" if over_sets else "all rows",
         "names": names,
-        "three": three,
         "plots": [plot for plot in plots if plot is not None],
         "rows": rows,
     }

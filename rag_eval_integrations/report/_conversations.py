@@ -7,8 +7,8 @@ from typing import Any
 
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.evaluations._filters import values_of
-from rag_eval_integrations.records import Evaluation, Made, Means
-from rag_eval_integrations.records.mean import RunningMean
+from rag_eval_integrations.records import Evaluation, Means
+from rag_eval_integrations.records.mean import Made, RunningMean
 from rag_eval_integrations.sentences import document_number
 
 View = dict[str, Any]

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval_integrations import _target
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations._call_view import drawn, shown
-from rag_eval_integrations.records import whole_text
+from rag_eval_integrations.records._json import whole_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment

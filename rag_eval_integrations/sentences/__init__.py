@@ -10,12 +10,8 @@ from typing import TYPE_CHECKING
 
 from rag_eval_integrations._lazy import lazy, publish
 from rag_eval_integrations.sentences._sentencize import (
-    RECORDED,
     Splitter,
     document_number,
-    letters,
-    locate,
-    position,
     sentencize,
 )
 
@@ -23,13 +19,9 @@ if TYPE_CHECKING:
     from rag_eval_integrations.sentences.punkt import Punkt
 
 __all__ = [
-    "RECORDED",
     "Punkt",
     "Splitter",
     "document_number",
-    "letters",
-    "locate",
-    "position",
     "sentencize",
 ]
 

@@ -11,7 +11,8 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from rag_eval_integrations._visible import LogOnce, logger_of
 from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
-from rag_eval_integrations.records import Evaluation, Score, TraceSource
+from rag_eval_integrations.records import Evaluation, Score
+from rag_eval_integrations.records.call import TraceSource
 from rag_eval_integrations.sinks.sink import PartlyWrittenError
 
 _LOGGER = "rag_eval_integrations.sinks"
@@ -109,7 +110,7 @@ class TraceSink(ABC):
             raise PartlyWrittenError(left, failures[0]) from failures[0]
 
     def _send_or_divide(self, group: Sequence[Traced]) -> None:
-        """Send a group; call by call if the tool refuses it: one of them may be to blame.
+        """Send a group; a refused one is retried call by call.
 
         Raises:
             PartlyWrittenError: some were not taken; it names their evaluations.

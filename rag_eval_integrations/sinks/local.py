@@ -13,7 +13,8 @@ from rag_eval_integrations import _target
 from rag_eval_integrations._lines import LineFile
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation, to_line
+from rag_eval_integrations.records import Evaluation, to_line
+from rag_eval_integrations.records.score import EVALS_SCHEMA
 from rag_eval_integrations.sinks._traced import checked_names, chosen
 from rag_eval_integrations.sinks.sink import PartlyWrittenError
 

@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING
 from rag_eval_integrations._lazy import lazy
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.store._scores import MeanOfPeriod
     from rag_eval_integrations.store.database import Store
     from rag_eval_integrations.store.spool import Spool
 
-__all__ = ["MeanOfPeriod", "Spool", "Store"]
+__all__ = ["Spool", "Store"]
 
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "_scores": ["MeanOfPeriod"],
         "database": ["Store"],
         "spool": ["Spool"],
     },

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from rag_eval_integrations.records import By, Evaluation, Made, RunningMean
-from rag_eval_integrations.records.mean import makers_of
+from rag_eval_integrations.records import By, Evaluation
+from rag_eval_integrations.records.mean import Made, RunningMean, makers_of
 
 
 class MeanOfPeriod(NamedTuple):

@@ -17,7 +17,8 @@ from math import inf
 from typing import Any, NamedTuple
 
 from rag_eval_integrations.metrics._outcome import FAILING, outcome
-from rag_eval_integrations.records import Evaluation, RagCall, from_line, to_line, whole_text
+from rag_eval_integrations.records import Evaluation, RagCall, from_line, to_line
+from rag_eval_integrations.records._json import whole_text
 from rag_eval_integrations.store._failures import repeated
 from rag_eval_integrations.store._reading import ReadableStore
 from rag_eval_integrations.store._scores import record_scores

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from rag_eval_integrations import _process, _target
 from rag_eval_integrations._contain import EscapedError, contained, words_of
 from rag_eval_integrations._visible import LogOnce, kind_and_place, logger_of, visible
-from rag_eval_integrations.errors import ConfigurationError, RagEvalError
+from rag_eval_integrations.errors import ConfigurationError, RagEvalError, whole_number
 from rag_eval_integrations.records import RagCall, to_line
 
 _logger = logger_of("rag_eval_integrations.store")
@@ -134,8 +134,7 @@ class Spool(_process.ProcessObserver):
         self.folder = _target.path_from(folder, "folder").absolute()
         if redact is not None and not callable(redact):
             raise ConfigurationError("redact", redact, "use a function from a call to a call")
-        if type(max_bytes) is not int or max_bytes < 1:
-            raise ConfigurationError("max_bytes", max_bytes, "use a whole number from 1")
+        whole_number("max_bytes", max_bytes)
         _make_folder(self.folder)
         self._redact, self._max_bytes, self._durable = redact, max_bytes, durable
         self._failures = LogOnce(_logger)

@@ -17,16 +17,10 @@ from typing import Any, NamedTuple
 from rag_eval_integrations._answer import answer_among
 from rag_eval_integrations._prompt_search import headers, reached
 from rag_eval_integrations.errors import InputError
-from rag_eval_integrations.records import (
-    Capture,
-    CaptureStatus,
-    Document,
-    DocumentsFrom,
-    RagCall,
-    Turn,
-)
+from rag_eval_integrations.records import Capture, Document, RagCall, Turn
 from rag_eval_integrations.records._conversation import with_conversation
 from rag_eval_integrations.records._json import NAMES, is_finite
+from rag_eval_integrations.records.call import CaptureStatus, DocumentsFrom
 from rag_eval_integrations.traces._span import REPR, Span, parsed
 from rag_eval_integrations.traces._values import (
     conversation,

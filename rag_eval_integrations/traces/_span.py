@@ -20,7 +20,8 @@ from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
 from rag_eval_integrations.errors import InputError
-from rag_eval_integrations.records import TraceSource, Turn
+from rag_eval_integrations.records import Turn
+from rag_eval_integrations.records.call import TraceSource
 from rag_eval_integrations.traces._values import (
     items_in,
     messages_in,

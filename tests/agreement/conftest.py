@@ -8,7 +8,8 @@ from typing import Any
 from by_hand import labels_of
 
 from rag_eval_integrations import Evaluation, Labels, Score
-from rag_eval_integrations.agreement import Matched, Pair, agree
+from rag_eval_integrations.agreement import Pair, agree
+from rag_eval_integrations.agreement.matching import Matched
 from rag_eval_integrations.records import By, JudgeInfo, Sentence, Sentences
 
 

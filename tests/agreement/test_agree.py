@@ -7,7 +7,9 @@ import random
 import pytest
 
 from rag_eval_integrations import RagCall, RagEvaluator
-from rag_eval_integrations.agreement import Matched, Pair, agree, agree_with_numbers
+from rag_eval_integrations.agreement import Pair, agree
+from rag_eval_integrations.agreement.levels import agree_with_numbers
+from rag_eval_integrations.agreement.matching import Matched
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import By, Evaluation, Sentence, Sentences
 

@@ -32,7 +32,8 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import OnnxJudge
 from rag_eval_integrations.judges.calibration import EDGE, MOST_KNOTS, log_odds
 from rag_eval_integrations.metrics import Trace
-from rag_eval_integrations.records import By, Score, ScoreEstimate
+from rag_eval_integrations.records import By, Score
+from rag_eval_integrations.records.score import ScoreEstimate
 from rag_eval_integrations.sentences import Punkt
 
 from .conftest import make_evaluation, make_labels

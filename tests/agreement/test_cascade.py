@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from rag_eval_integrations.agreement import CascadePoint, Pair, agree, cascade_curve, curve_json
+from rag_eval_integrations.agreement import CascadePoint, Pair, agree, cascade_curve
+from rag_eval_integrations.agreement._cascades import curve_json
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import By, Evaluation, Usage
 
@@ -15,7 +16,6 @@ from .conftest import make_evaluation
 
 FIRST = By(judge="embedded", formulas="gpt-labeling")
 SECOND = By(judge="model", formulas="gpt-labeling")
-THIRD = By(judge="large", formulas="gpt-labeling")
 # P(adherent) of the first; it is wrong on the two rows it is least sure of. The second is right.
 PROBABILITIES = [0.95, 0.9, 0.6, 0.45, 0.1, 0.05]
 GOLD = [1.0, 1.0, 0.0, 1.0, 0.0, 0.0]
@@ -109,54 +109,22 @@ def test_the_mean_over_datasets_is_of_each_by_itself() -> None:
 def test_rows_of_a_cascade_are_one_judge_to_agreement() -> None:
     """Flags say that judges took turns on purpose: two methods are both said, formulas are one."""
 
-    def last(by: By, method: str) -> Evaluation:
-        made = make_evaluation("5", {"adherence": 0.0}, by=by, method=method)
-        return made.model_copy(update={"flags": ("cascade_third",)})
+    def passed(row: int, by: By, method: str) -> Evaluation:
+        made = make_evaluation(str(row), {"adherence": 0.0}, by=by, method=method)
+        return made.model_copy(update={"flags": ("cascade_second", "first_unsure")})
 
     rows = [first(row, flags=("cascade_first",)) for row in range(4)]
-    rows.append(second(4, flags=("cascade_second", "first_unsure")))
+    rows.append(passed(4, SECOND, "calibrated"))
 
-    made = agree(pairs([*rows, last(THIRD, "calibrated")]), resamples=0)
+    made = agree(pairs([*rows, passed(5, SECOND, "calibrated")]), resamples=0)
 
     assert made.pooled.blocks["scores", "adherence"].counts["n"] == 6
     assert made.formulas["adherence"]["method"] == "labels or calibrated"
     assert made.formulas["adherence"]["formulas"] == "gpt-labeling"
-    other = last(By(judge="large", formulas="ragbench"), "labels")
+    ragbench = By(judge="model", formulas="ragbench")
+    others = [passed(row, ragbench, "labels") for row in (4, 5)]
     with pytest.raises(ConfigurationError, match=r"'ragbench'.*some predicted rows only"):
-        agree(pairs([*rows, other]), resamples=0)
-
-
-def third(row: int) -> Evaluation:
-    made = make_evaluation(str(row), {"adherence": GOLD[row]}, by=THIRD)
-    return made.model_copy(update={"usage": Usage(requests=10)})
-
-
-def reader(row: int, probability: float) -> Evaluation:
-    """A second judge that gives probabilities and asks nobody."""
-    scores = {"adherence": float(probability >= 0.5)}
-    return make_evaluation(str(row), scores, probability=probability, by=SECOND)
-
-
-def test_three_judges_have_a_point_per_pair_of_shares() -> None:
-    """Costs are sums; with all passed on twice the rows are the third's, with none the first's."""
-    second_rows = [reader(row, 0.9 - 0.1 * row) for row in range(6)]
-    points = cascade_curve(pairs(FIRSTS), second_rows, [third(row) for row in range(6)])
-
-    shares = [(point.share, point.third) for point in points]
-    assert len(shares) == len(set(shares))
-    assert (shares[0], shares[-1]) == ((0, 0), (1, 1))
-    assert all((point.third or 0) <= point.share for point in points)
-    for point in points:
-        assert point.usage.requests == 10 * round(6 * (point.third or 0))
-    assert auroc(points[-1]) == 1.0
-    assert auroc(points[0]) == pytest.approx(8 / 9)
-    content: Any = curve_json(points)
-    assert content[-1]["third_share"] == 1
-    # Of all six, the second is least sure of those with .5, .4 (and .6): they go to the third first.
-    half = next(point for point in points if (point.share, point.third) == (1, 0.5))
-    assert half.third_band == pytest.approx(0.1)
-    with pytest.raises(ConfigurationError, match="third"):
-        cascade_curve(pairs(FIRSTS), second_rows, [third(0)])
+        agree(pairs([*rows[:4], *others]), resamples=0)
 
 
 def test_rows_that_the_first_doubts_are_asked_before_those_in_the_band() -> None:

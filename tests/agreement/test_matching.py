@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.agreement import Gold, dataset_of, match
+from rag_eval_integrations.agreement import Gold, match
+from rag_eval_integrations.agreement.matching import dataset_of
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.records import Evaluation
 

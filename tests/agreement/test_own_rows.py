@@ -13,7 +13,8 @@ from naive_agreement import Both, agreement
 from own_rows import made_rows, second_opinion
 
 from rag_eval_integrations import Evaluation
-from rag_eval_integrations.agreement import Gold, Matched, agree, match
+from rag_eval_integrations.agreement import Gold, agree, match
+from rag_eval_integrations.agreement.matching import Matched
 
 ROWS = made_rows(64)
 

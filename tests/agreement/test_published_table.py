@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from rag_eval_integrations import Trace
-from rag_eval_integrations.agreement import BASELINE_COLUMNS, Gold, agree, match
-from rag_eval_integrations.dataset import labelled_from, read_lines, score_labelled
+from rag_eval_integrations.agreement import Gold, agree, match
+from rag_eval_integrations.agreement.matching import BASELINE_COLUMNS
+from rag_eval_integrations.dataset import labelled_from, score_labelled
+from rag_eval_integrations.dataset._input import read_lines
 from rag_eval_integrations.sentences import Punkt
 
 TABLE_3 = {

@@ -13,7 +13,8 @@ from agreement_rows import curve_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_eval_integrations.agreement import Figure, Pair, agree, agree_with_numbers, curves
+from rag_eval_integrations.agreement import Figure, Pair, agree, curves
+from rag_eval_integrations.agreement.levels import agree_with_numbers
 
 from .conftest import make_evaluation, make_labels, make_sentences
 

@@ -9,8 +9,7 @@ import pytest
 
 from rag_eval_integrations import BackgroundEvaluator, Capture, RagCall, RagEvaluator
 from rag_eval_integrations.background.budget import chosen
-from rag_eval_integrations.records import CaptureStatus
-from rag_eval_integrations.records.call import EndedCall
+from rag_eval_integrations.records.call import CaptureStatus, EndedCall
 
 from .conftest import WAIT, Gate, Kept, busy, call, evaluator, until
 

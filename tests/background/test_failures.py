@@ -122,7 +122,9 @@ def test_rows_that_are_in_the_file_are_counted_as_written(root: Path, tmp_path: 
     assert done.stderr.count("sink JsonlSink failed") == 1
 
 
-def test_a_judge_that_never_answers_is_given_up(log: pytest.LogCaptureFixture) -> None:
+def test_a_judge_that_never_answers_is_given_up(
+    log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It holds no place for ever: counted as failed, delivered with an error, said once."""
 
     class Silent(ScriptedJudge):
@@ -132,14 +134,13 @@ def test_a_judge_that_never_answers_is_given_up(log: pytest.LogCaptureFixture) -
             return await super().label(call)
 
     kept = Kept()
-    background = judged(
-        4, RagEvaluator(Silent(LABELS)), [kept], max_concurrency=1, evaluation_timeout=0.3
-    )
+    monkeypatch.setattr(BackgroundEvaluator, "_timeout", 0.3)
+    background = judged(4, RagEvaluator(Silent(LABELS)), [kept], max_concurrency=1)
     counters, summary = background.counters, background.summary()
 
     assert (counters.failed, counters.scored) == (3, 1)
     assert kept.ids == ["0", "1", "2", "3"]
-    late, message = kept.evaluations[0], "no result within 0.3 s (`evaluation_timeout`)"
+    late, message = kept.evaluations[0], "no result within 0.3 s"
     assert late.error == EvaluationError(type="TimeoutError", message=message, stage="judge")
     assert {score.status for score in late.scores.values()} == {"error"}
     assert list(late.scores) == list(kept.evaluations[3].scores)
@@ -288,9 +289,8 @@ def test_a_judge_that_catches_its_cancellation_holds_no_place(
             raise AssertionError("nobody hears this")
 
     kept = Kept()
-    background = BackgroundEvaluator(
-        RagEvaluator(Deaf(LABELS)), [kept], max_concurrency=1, evaluation_timeout=0.05
-    )
+    monkeypatch.setattr(BackgroundEvaluator, "_timeout", 0.05)
+    background = BackgroundEvaluator(RagEvaluator(Deaf(LABELS)), [kept], max_concurrency=1)
     submit(background, range(2))
     assert background.flush(WAIT)
     heard.set()

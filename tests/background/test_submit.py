@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from rag_eval_integrations import BackgroundEvaluator, RagCall, RagEvaluator
-from rag_eval_integrations.background import Budget, Counters, WhenFull
+from rag_eval_integrations.background import Budget, Counters
+from rag_eval_integrations.background._worker import WhenFull
 from rag_eval_integrations.background.budget import chosen
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.sinks import CallbackSink
@@ -34,18 +35,17 @@ def test_every_call_is_evaluated_and_delivered_off_the_apps_thread() -> None:
 
 
 def test_only_calls_that_ended_well_are_judged() -> None:
-    """A call that failed, was aborted or interrupted is counted as skipped, unless asked for."""
+    """A call that failed, was aborted or interrupted is counted as skipped."""
     statuses = (None, "ok", "error", "aborted", "interrupted")
-    for judge_incomplete, scored in ((False, 2), (True, 5)):
-        with BackgroundEvaluator(evaluator(), judge_incomplete=judge_incomplete) as background:
-            for number, status in enumerate(statuses):
-                background(call(number, status))
-            assert background.flush(WAIT)
+    with BackgroundEvaluator(evaluator()) as background:
+        for number, status in enumerate(statuses):
+            background(call(number, status))
+        assert background.flush(WAIT)
 
-            counters = background.counters
-        assert (counters.scored, counters.skipped) == (scored, 5 - scored)
-        reasons = [counters.not_judged[name] for name in ("run_failed", "aborted", "interrupted")]
-        assert reasons == [0 if judge_incomplete else 1] * 3
+        counters = background.counters
+    assert (counters.scored, counters.skipped) == (2, 3)
+    reasons = [counters.not_judged[name] for name in ("run_failed", "aborted", "interrupted")]
+    assert reasons == [1, 1, 1]
 
 
 def test_what_is_no_call_is_counted_and_logged_once_a_kind(log: pytest.LogCaptureFixture) -> None:
@@ -155,7 +155,7 @@ def test_many_threads_may_submit_at_once() -> None:
     [
         ("sample_rate", 1.5), ("max_pending", 0), ("max_concurrency", True), ("when_full", "wait"),
         ("sinks", [print]), ("sinks", [CallbackSink]), ("sinks", CallbackSink(print)),
-        ("sinks", "evals.jsonl"), ("evaluation_timeout", 0), ("evaluation_timeout", None),
+        ("sinks", "evals.jsonl"),
         ("exit_grace", -1), ("on_sigterm", True), ("keep", -1), ("evaluator", RagEvaluator),
     ],
 )  # fmt: skip

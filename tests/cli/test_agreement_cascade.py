@@ -70,21 +70,3 @@ def test_what_cannot_be_written_is_refused_first(rag_eval: Command, judged: File
     part = rag_eval("agreement", first, gold, "--cascade", "part.jsonl", code=2)
     assert part.out == ""
     assert "`--cascade` = 'part.jsonl': lacks 3 of the 8 rows" in part.err
-
-
-def test_a_cascade_of_three_has_a_table_by_both_shares(rag_eval: Command, judged: Files) -> None:
-    """`--cascade` twice: tables, JSON and the page; a third time is refused."""
-    first, gold, second = judged
-    page = Path("page.html")
-    both = ("--cascade", first, "--cascade", second)
-
-    done = rag_eval("agreement", first, gold, *both, "-o", page, code=0)
-    content = json.loads(rag_eval("agreement", first, gold, *both, "--json").out)
-
-    assert "Cascade of three: quality by the shares" in done.out
-    assert "third asked when" in done.out
-    assert "the third those of them" in page.read_text(encoding="utf-8")
-    assert content["cascade"][-1]["third_share"] == 1
-    assert content["cascade"][-1]["pooled"]["adherence"]["auroc"] == 1
-    refused = rag_eval("agreement", first, gold, *both, "--cascade", second, code=2)
-    assert "one or two files" in refused.err

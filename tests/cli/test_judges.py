@@ -67,30 +67,6 @@ def test_runs_with_a_judge_of_ones_own(rag_eval: Command, judge: str, named: set
     assert ("cascade_first" in flags or "cascade_second" in flags) == ("cascade" in judge)
 
 
-def test_each_row_of_a_cascade_of_three_says_who_labelled_it(rag_eval: Command) -> None:
-    """A verbatim copy, an answer joined from two documents, and one that the reader only guesses."""
-    documents = [
-        "The bridge of Alva was designed by the engineer Maria Bellini in her youth.",
-        "The engineer Giulia Conti was born in the harbour town of Ancona during winter.",
-    ]
-    joined = "The engineer of the Alva bridge was born in the harbour town of Ancona."
-    where = "Where was the engineer of the Alva bridge born?"
-    asked = {"Who was born in Ancona?": documents[1], where: joined, f"{where} A guess?": joined}
-    calls = ({"question": q, "documents": documents, "response": r} for q, r in asked.items())
-    write(Path("calls.jsonl"), *calls)
-
-    judge = "cascade:embedded,own_judges:judges.reader,own_judges:judges.mine"
-    rag_eval(*RUN, judge, code=0)
-    rows = [json.loads(line) for line in Path("e.jsonl").read_text().splitlines()]
-
-    assert [next(f for f in row["flags"] if f.startswith("cascade_")) for row in rows] == [
-        "cascade_first", "cascade_second", "cascade_third",
-    ]  # fmt: skip
-    assert "first_doubt_spread" in rows[1]["flags"]
-    assert rows[2]["flags"][-1] == "second_unsure"
-    assert [row.get("usage", {}).get("requests", 0) for row in rows] == [0, 1, 2]
-
-
 @pytest.mark.parametrize(
     ("judge", "said"),
     [
@@ -105,8 +81,8 @@ def test_each_row_of_a_cascade_of_three_says_who_labelled_it(rag_eval: Command) 
         ("own_judges:ScriptedJudge", "own_judges:ScriptedJudge is a class, not a judge"),
         ("own_judges:number", "own_judges:number is an object of int, not a judge"),
         ("broken_judges:judge", "module 'broken_judges' cannot be imported: cannot import name"),
-        ("own_judges:", "cascade:A,B[,C] or MODULE:OBJECT"),
-        ("cascade:embedded", "use cascade:A,B or cascade:A,B,C"),
+        ("own_judges:", "cascade:A,B or MODULE:OBJECT"),
+        ("cascade:embedded", "use cascade:A,B"),
         ("cascade:embedded,nothing", "no such judge: 'nothing'"),
         ("cascade:openai:a,openai:b", "openai:a is a model"),
     ],

@@ -25,8 +25,8 @@ from loopback import Body, LoopbackServer, Reply
 from prompt_test_models import planted
 from scored_tokens import chat_body
 
+from rag_eval_integrations.prompt_tests._upstream import results_to_rows
 from rag_eval_integrations.prompt_tests.project import Project
-from rag_eval_integrations.prompt_tests.upstream import results_to_rows
 
 from .conftest import in_process
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 from browser import Opened, axe, chromium
@@ -57,7 +57,9 @@ def browser() -> Iterator[Browser]:
 
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_is_readable(browser: Browser, written: Path, width: int, scheme: str) -> None:
+def test_it_is_readable(
+    browser: Browser, written: Path, width: int, scheme: Literal["light", "dark"]
+) -> None:
     """On a telephone and a desktop, in both schemes: no faults, the first failing call in sight.
 
     Nothing is wider than the screen; charts are wide, and their texts are not small.

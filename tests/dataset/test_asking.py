@@ -23,7 +23,8 @@ from rag_eval_integrations.dataset._asking import (
     threads_for,
 )
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records import CaptureStatus, EvaluationError, from_line, to_line
+from rag_eval_integrations.records import EvaluationError, from_line, to_line
+from rag_eval_integrations.records.call import CaptureStatus
 
 EVALUATOR = RagEvaluator(ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
 QUESTIONS = [Question("Is it?", label="1"), Question("Was it?", label="2")]

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_eval_integrations.dataset import read_calls, read_lines
-from rag_eval_integrations.dataset._input import Input, count_rows
+from rag_eval_integrations.dataset import read_calls
+from rag_eval_integrations.dataset._input import Input, count_rows, read_lines
 from rag_eval_integrations.errors import ConfigurationError
 
 ROW = b'{"question": "q", "documents": ["d"], "response": "r"}\n'

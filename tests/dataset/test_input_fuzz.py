@@ -14,16 +14,12 @@ from fuzz import disturbed, fuzz, mangled, written
 from own_rows import made_rows
 
 from rag_eval_integrations import Evaluation, RagCall, RagEvaluator, Trace
-from rag_eval_integrations.dataset import (
-    EvaluationFile,
-    call_from,
-    labelled_from,
-    read_calls,
-    read_lines,
-    score_labelled,
-)
+from rag_eval_integrations.dataset import EvaluationFile, labelled_from, read_calls, score_labelled
+from rag_eval_integrations.dataset._input import read_lines
+from rag_eval_integrations.dataset.rows import call_from
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records import from_line, from_object, to_line
+from rag_eval_integrations.records import from_line, to_line
+from rag_eval_integrations.records._json import from_object
 from rag_eval_integrations.sentences import Punkt
 
 CALL: dict[str, Any] = {

@@ -9,16 +9,12 @@ import pytest
 from by_hand import labels_of
 from naive import COLUMNS
 
-from rag_eval_integrations.dataset import labelled_from, read_lines, score_labelled
+from rag_eval_integrations.dataset import labelled_from, score_labelled
+from rag_eval_integrations.dataset._input import read_lines
 from rag_eval_integrations.dataset.rows import score_gold
 from rag_eval_integrations.metrics import Trace
-from rag_eval_integrations.records import (
-    Evaluation,
-    EvaluationError,
-    from_line,
-    parse_object,
-    to_line,
-)
+from rag_eval_integrations.records import Evaluation, EvaluationError, from_line, to_line
+from rag_eval_integrations.records._json import parse_object
 from rag_eval_integrations.sentences import Punkt
 
 LABELS = labels_of(["0a"], ["0a"], {"a": (["0a"], None)}).model_dump(mode="json")

@@ -15,8 +15,8 @@ from naive import COLUMNS, GPT_LABELING, RAGBENCH, SIX, Worth
 from own_rows import HAND_MADE, HandMade, any_rows, made_rows, second_opinion
 
 from rag_eval_integrations import Evaluation, Labels, RagEvaluator, Trace
-from rag_eval_integrations.dataset import call_from, labelled_from, score_labelled
-from rag_eval_integrations.dataset.rows import score_gold
+from rag_eval_integrations.dataset import labelled_from, score_labelled
+from rag_eval_integrations.dataset.rows import call_from, score_gold
 from rag_eval_integrations.sentences import Punkt
 
 BOTH = pytest.mark.parametrize("formulas", [GPT_LABELING, RAGBENCH])

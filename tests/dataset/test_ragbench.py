@@ -11,7 +11,8 @@ from by_hand import ScriptedJudge, labels_of
 from own_rows import made_rows
 
 from rag_eval_integrations import Evaluation, Evaluations, RagCall, RagEvaluator, Trace
-from rag_eval_integrations.dataset import labelled_from, read_lines, score_labelled
+from rag_eval_integrations.dataset import labelled_from, score_labelled
+from rag_eval_integrations.dataset._input import read_lines
 from rag_eval_integrations.dataset.rows import ragbench_row
 from rag_eval_integrations.metrics.trace import Formulas
 from rag_eval_integrations.sentences import Punkt

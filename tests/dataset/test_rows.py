@@ -9,13 +9,9 @@ from typing import Any
 import pytest
 
 from rag_eval_integrations import Capture, Document, RagCall, RagEvaluator, Trace
-from rag_eval_integrations.dataset import (
-    call_from,
-    labelled_from,
-    read_lines,
-    row_from,
-    score_labelled,
-)
+from rag_eval_integrations.dataset import labelled_from, score_labelled
+from rag_eval_integrations.dataset._input import read_lines
+from rag_eval_integrations.dataset.rows import call_from, row_from
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.records import Sentence, Sentences, Turn, to_line
 from rag_eval_integrations.sentences import Punkt

@@ -94,3 +94,20 @@ def test_no_page_is_long(root: Path) -> None:
     for path in (root / "README.md", *(root / "docs").glob("*.md")):
         words = path.read_text(encoding="utf-8").split()
         assert len(words) <= most.get(path.name, 1_500), path.name
+
+
+def test_every_exported_name_stands_on_a_page_written_by_hand(root: Path) -> None:
+    """In code: a name that no page needs is not the users' to import."""
+    exported = runpy.run_path(str(root / "docs" / "reference" / "make.py"))["exported"]
+    package = root / "rag_eval_integrations"
+    homes = [package / "errors.py", package / "testing.py"]
+    homes += [path for path in package.rglob("__init__.py") if "__all__" in path.read_text("utf-8")]
+    pages = [root / "README.md", *(root / "docs").glob("*.md")]
+    code = re.compile(r"^```.*?^```|`[^`\n]+`|^    [^\n]+", re.M | re.S)
+    words: set[str] = set()
+    for page in pages:
+        for span in code.findall(page.read_text(encoding="utf-8")):
+            words |= set(re.findall(r"\w+", span))
+    names = {name for home in homes for name in exported(home)}
+
+    assert sorted(names - words) == []

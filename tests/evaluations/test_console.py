@@ -19,10 +19,12 @@ from rag_eval_integrations.evaluations.console import (
     add_row,
     call_details,
     calls_overview,
+    calls_table,
+    plain,
     plain_table,
 )
 from rag_eval_integrations.records import Evaluation, Score, Sentence, Sentences
-from rag_eval_integrations.report import calls_table, plain, unsupported_sentences
+from rag_eval_integrations.report import unsupported_sentences
 
 SCORES: dict[str, float | str | None] = {
     "adherence": 0.0, "completeness": "no_context", "geval:tone": None,

@@ -12,7 +12,7 @@ from rag_eval_integrations import Evaluations
 from rag_eval_integrations.evaluations import _paired
 from rag_eval_integrations.evaluations._written import columns_of, to_json
 from rag_eval_integrations.evaluations.comparison import HEADINGS, OUTCOMES
-from rag_eval_integrations.records import RunningMean
+from rag_eval_integrations.records.mean import RunningMean
 
 PAGE = text_of("docs/evaluations.md")
 COMPARE = text_of("docs/compare.md")

@@ -19,7 +19,7 @@ from runs import call
 from rag_eval_integrations import Evaluations, RagCall, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError, InputError, MissingDependencyError
 from rag_eval_integrations.records import JudgeInfo, Score, Sentences
-from rag_eval_integrations.report import Interval
+from rag_eval_integrations.records.mean import Interval
 
 NOTHING: dict[str, list[str]] = {
     "all_relevant_sentence_keys": [], "all_utilized_sentence_keys": [],

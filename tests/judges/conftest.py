@@ -10,7 +10,7 @@ from typing import Any
 
 from by_hand import keyed
 
-from rag_eval_integrations.judges.embedded import label_call
+from rag_eval_integrations.judges.embedded.judge import label_call
 from rag_eval_integrations.records import SentencizedCall
 
 

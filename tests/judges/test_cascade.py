@@ -201,49 +201,43 @@ async def test_without_a_band_the_first_judge_names_it() -> None:
     [
         (Sure(0.9), Sure(0.5), ("cascade_first",), 1),
         (Sure(0.5), Sure(0.9, "own"), ("own", "cascade_second", "first_unsure"), 2),
-        (Sure(0.5), Sure(0.4), ("cascade_third", "first_unsure", "second_unsure"), 3),
-        (Sure(0.9, "doubt_spread"), Sure(None),
-         ("cascade_third", "first_doubt_spread", "second_no_probability"), 3),
-        (Sure(0.6, "doubt_copied", "doubt_spread"), Sure(0.0),
-         ("cascade_second", "first_unsure", "first_doubt_copied", "first_doubt_spread"), 2),
+        (Sure(0.9, "doubt_spread"), Sure(0.5), ("cascade_second", "first_doubt_spread"), 2),
+        (
+            Sure(0.6, "doubt_copied", "doubt_spread"),
+            Sure(0.0),
+            ("cascade_second", "first_unsure", "first_doubt_copied", "first_doubt_spread"),
+            2,
+        ),
     ],
-)  # fmt: skip
-async def test_three_judges_say_who_labelled_and_why(
+)
+async def test_both_judges_say_who_labelled_and_why(
     first: Sure, second: Sure, flags: tuple[str, ...], requests: int
 ) -> None:
-    """However the three are nested; the cost is that of all that were asked."""
-    last = ScriptedJudge(SECOND)
-    right = CascadeJudge(first, CascadeJudge(second, last))
-    left = CascadeJudge(CascadeJudge(first, second), last)
-
-    labelling = await right.label(CALL)
+    """The cost is that of all that were asked."""
+    labelling = await CascadeJudge(first, second).label(CALL)
 
     assert labelling.flags == flags
     assert labelling.usage.requests == requests
-    assert [judge.name for judge in right.judges] == [judge.name for judge in left.judges]
-    if "cascade_third" not in flags and labelling.judge.name == "sure":
-        assert (await left.label(CALL)).flags == flags
 
 
 async def test_a_judges_own_words_are_not_the_cascades() -> None:
-    """A judge that is not a cascade may use any flag; a deeper place than the last is the last."""
+    """A judge that is not a cascade may use any flag."""
     second = Sure(0.9, "cascade_fifth", "first_rule")
 
     labelling = await CascadeJudge(Sure(0.5), second).label(CALL)
-    deeper = await CascadeJudge(Sure(0.5), CascadeJudge(Sure(0.5), second)).label(CALL)
 
     assert labelling.flags == ("cascade_fifth", "first_rule", "cascade_second", "first_unsure")
-    assert "cascade_third" in deeper.flags
 
 
-def test_more_than_five_judges_are_refused_and_so_is_a_model_in_the_first_place() -> None:
-    """There are no words for their places; a model gives no probabilities, and would cost a request."""
-    judge: Any = ScriptedJudge(SECOND)
-    for _ in range(4):
-        judge = CascadeJudge(Sure(0.5), judge)
-    for first, why in ((Sure(0.5), "more than 5"), (ScriptedModel([]), "first")):
-        with pytest.raises(ConfigurationError, match=why):
-            CascadeJudge(first, judge)  # type: ignore[arg-type]
+def test_a_cascade_and_a_model_in_the_first_place_are_refused() -> None:
+    """There are two judges; a model gives no probabilities, and would cost a request."""
+    inner: Any = CascadeJudge(Sure(0.5), ScriptedJudge(SECOND))
+    with pytest.raises(ConfigurationError, match=r"`first`.*is a cascade"):
+        CascadeJudge(inner, ScriptedJudge(SECOND))
+    with pytest.raises(ConfigurationError, match=r"`second`.*is a cascade"):
+        CascadeJudge(Sure(0.5), inner)
+    with pytest.raises(ConfigurationError, match="first"):
+        CascadeJudge(ScriptedModel([]), ScriptedJudge(SECOND))  # type: ignore[arg-type]
 
 
 async def test_the_embedded_judge_says_where_words_end() -> None:

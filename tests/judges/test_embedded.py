@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from rag_eval_integrations import RagEvaluator, diagnose
 from rag_eval_integrations.judges import Judge
-from rag_eval_integrations.judges.embedded import EmbeddedJudge, label_call
+from rag_eval_integrations.judges.embedded import EmbeddedJudge
 from rag_eval_integrations.judges.embedded._model import load_model
-from rag_eval_integrations.judges.embedded.judge import WARNING
+from rag_eval_integrations.judges.embedded.judge import WARNING, label_call
 from rag_eval_integrations.records import RagCall, Turn
 
 from .conftest import embedded_labels
@@ -144,7 +144,7 @@ def test_labels_do_not_depend_on_the_process() -> None:
     """Bit for bit the same under another hash seed, and neither numpy nor nltk is loaded."""
     program = """
 import json, sys
-from rag_eval_integrations.judges.embedded import label_call
+from rag_eval_integrations.judges.embedded.judge import label_call
 from rag_eval_integrations.records import SentencizedCall
 call = SentencizedCall.model_validate_json(sys.stdin.read())
 labels = label_call(call).labels

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from by_hand import keyed
 
-from rag_eval_integrations.judges.embedded import label_call
+from rag_eval_integrations.judges.embedded.judge import label_call
 from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import By, SentencizedCall
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rag_eval_integrations.judges.embedded import _language as language
 from rag_eval_integrations.judges.embedded import _words as words_module
-from rag_eval_integrations.judges.embedded._words import WORD, stem, words, written
+from rag_eval_integrations.judges.embedded._words import WORD, raw_words, stem, words
 
 UNSEEN = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"))
 ASCII = st.text(st.characters(max_codepoint=127), max_size=40)
@@ -20,7 +20,7 @@ DENSE = st.text(alphabet="aZ19_'.,- \n’é²", max_size=20)
 @given(ASCII | DENSE | st.text(max_size=30))
 def test_words_are_those_of_the_pattern(text: str) -> None:
     """The short cuts for ASCII text find what the pattern finds, once characters are composed."""
-    assert written(text) == WORD.findall(unicodedata.normalize("NFKC", text).translate(UNSEEN))
+    assert raw_words(text) == WORD.findall(unicodedata.normalize("NFKC", text).translate(UNSEEN))
 
 
 @given(ASCII | DENSE)

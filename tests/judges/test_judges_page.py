@@ -14,7 +14,8 @@ from pages import promised_by, run_python, text_of
 from rag_eval_integrations.judges import OnnxJudge, TransformersJudge
 from rag_eval_integrations.judges._local_model import BATCH_TOKENS
 from rag_eval_integrations.judges._reader import ALONE, SHORT
-from rag_eval_integrations.models.openai import Capabilities, OpenAIModel
+from rag_eval_integrations.models.openai import OpenAIModel
+from rag_eval_integrations.models.openai._capabilities import Capabilities
 from rag_eval_integrations.testing import small_call
 
 PAGE = "docs/judges.md"

@@ -17,8 +17,9 @@ from rag_eval_integrations.errors import (
     JudgeUnavailableError,
 )
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges import Judge, LLMJudge, reconcile
+from rag_eval_integrations.judges import Judge, LLMJudge
 from rag_eval_integrations.judges._prompt import PROMPT_VERSION
+from rag_eval_integrations.judges._reconcile import reconcile
 from rag_eval_integrations.judges.llm import windows
 from rag_eval_integrations.metrics import TRACE_SCORES, Trace
 from rag_eval_integrations.metrics.geval import GEval
@@ -487,7 +488,9 @@ async def test_a_flood_is_read_in_bounded_time(flood: str) -> None:
     tracer = sys.gettrace()
     sys.settrace(None)  # coverage would take most of the time
     try:
-        evaluation = await RagEvaluator(model, max_remembered=0).evaluate(CALL.call)
+        evaluation = await type("Own", (RagEvaluator,), {"_remembers": 0})(model).evaluate(
+            CALL.call
+        )
     finally:
         sys.settrace(tracer)
 

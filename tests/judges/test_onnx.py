@@ -490,9 +490,7 @@ _PAIR = {"architectures": ["XForSequenceClassification"]}
         (None, {"max_length": 4096}, "max_length", "from 32 to 64"),
         (None, {"template": "no places"}, "template", "{premise}"),
         (None, {"template": "{premise} " + "grass " * 60}, "template", "more than half"),
-        (None, {"relevance_labels": ("relevant",)}, "relevance_labels", "`relevance=`"),
         (None, {"pooling": "cls"}, "pooling", "`relevance=`"),
-        (None, {"relevance_line": (1.0,)}, "relevance_line", "two numbers"),
         (None, {"relevance": "nowhere"}, "relevance", "no such folder or file"),
     ],
 )  # fmt: skip

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations import RagEvaluator
+from rag_eval_integrations import GEval, RagEvaluator, Trace
 from rag_eval_integrations.judges import LLMJudge
 from rag_eval_integrations.judges import _prompt as prompt
 from rag_eval_integrations.models.completion import CompletionRequest
@@ -190,11 +190,11 @@ async def test_suspicious_text_is_flagged(text: str) -> None:
     assert "suspected_injection" in evaluation.flags
 
 
-async def test_the_flag_can_be_left_out() -> None:
+async def test_the_flag_is_left_out_where_no_model_reads_the_texts() -> None:
     """Also by a copy in another process; scores, labels and other flags are the same."""
     call = RagCall(question="When?", documents=[HONEST, ATTACKS["order"]], response=HONEST)
-    flagged = await RagEvaluator().evaluate(call)
-    evaluator = RagEvaluator(flags=False)
+    flagged = await RagEvaluator(flags=True).evaluate(call)
+    evaluator = RagEvaluator()
 
     for maker in (evaluator, pickle.loads(pickle.dumps(evaluator))):
         plain = await maker.evaluate(call)
@@ -202,3 +202,14 @@ async def test_the_flag_can_be_left_out() -> None:
         assert plain.flags == ("lexical_estimate",)
         assert flagged.flags == ("lexical_estimate", "suspected_injection")
         assert plain == flagged.model_copy(update={"flags": plain.flags})
+
+
+@pytest.mark.parametrize("flags", [None, False])
+async def test_a_metric_that_asks_a_model_turns_the_flag_on(flags: bool | None) -> None:
+    """With the embedded judge, too, unless the flag is turned off."""
+    call = RagCall(question="When?", documents=[HONEST, ATTACKS["order"]], response=HONEST)
+    metric = GEval.preset("coherence", judge=ScriptedModel(lambda request: '{"score": 4}'))
+
+    evaluation = await RagEvaluator(metrics=[Trace(), metric], flags=flags).evaluate(call)
+
+    assert ("suspected_injection" in evaluation.flags) == (flags is None)

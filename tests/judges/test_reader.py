@@ -47,7 +47,7 @@ def test_one_output_without_a_name_is_relevance_as_cross_encoders_have_it() -> N
 
     assert one.probability([2.0]) == pytest.approx(1 / (1 + math.exp(-2)))
     assert opposite.probability([2.0]) == pytest.approx(1 / (1 + math.exp(2)))
-    with pytest.raises(ConfigurationError, match="relevance_labels"):
+    with pytest.raises(ConfigurationError, match=r"`relevance`.*cannot be told"):
         read_as(["LABEL_0", "LABEL_1"], "relevance")
 
 

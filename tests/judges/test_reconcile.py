@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 
 from rag_eval_integrations._scoring import score_labelling
 from rag_eval_integrations.errors import JudgeOutputError
-from rag_eval_integrations.judges import reconcile
 from rag_eval_integrations.judges._prompt import parse_labels
-from rag_eval_integrations.judges._reconcile import only_unknown_keys, without_empty_entries
+from rag_eval_integrations.judges._reconcile import (
+    only_unknown_keys,
+    reconcile,
+    without_empty_entries,
+)
 from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import (
     Evaluation,

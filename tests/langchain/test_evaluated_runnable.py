@@ -13,7 +13,8 @@ from langchain_core.runnables import ConfigurableField, Runnable, RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.langchain import EvaluatedRunnable, evaluated
+from rag_eval_integrations.langchain import evaluated
+from rag_eval_integrations.langchain.wrappers import EvaluatedRunnable
 from rag_eval_integrations.records import RagCall
 
 from .apps import QUESTION, graph

@@ -12,12 +12,8 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from rag_eval_integrations import Document, GEval, RagCall, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
-from rag_eval_integrations.langchain import (
-    GEvalEvaluator,
-    MetricEvaluator,
-    TraceEvaluator,
-    as_evaluators,
-)
+from rag_eval_integrations.langchain import GEvalEvaluator, TraceEvaluator, as_evaluators
+from rag_eval_integrations.langchain.evaluators import MetricEvaluator
 from rag_eval_integrations.metrics import TRACE_SCORES, Trace
 from rag_eval_integrations.records import SentencizedCall
 from rag_eval_integrations.testing import ScriptedModel

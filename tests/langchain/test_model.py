@@ -192,7 +192,6 @@ async def test_the_judges_calls_are_never_captured_as_rag_calls(captured: Captur
         ("model", {}),
         ("model", {"model": Chat(), "make_model": Chat}),
         ("model", {"model": "gpt"}),
-        ("max_threads", {"model": Chat(), "max_threads": 0}),
         ("timeout", {"model": Chat(), "timeout": 0}),
     ],
 )

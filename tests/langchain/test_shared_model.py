@@ -63,7 +63,7 @@ def test_app_and_judge_side_by_side(made: bool) -> None:
         model = chat_model(server.base_url)
         own = OwnModels(server.base_url)
         judge = LangChainModel(make_model=own) if made else LangChainModel(model)
-        evaluator = RagEvaluator(judge, max_remembered=0)
+        evaluator = type("Own", (RagEvaluator,), {"_remembers": 0})(judge)
 
         numbered = (judged(evaluator, number) for number in range(12))
         thread = threading.Thread(target=errors.extend, args=(numbered,))

@@ -32,12 +32,11 @@ from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.llama_index import (
     GEvalEvaluator,
     PromptyEvaluator,
-    RagEvaluationResult,
-    ScoreEvaluator,
     TraceEvaluator,
     as_evaluators,
     results_table,
 )
+from rag_eval_integrations.llama_index.evaluators import RagEvaluationResult, ScoreEvaluator
 from rag_eval_integrations.metrics import TRACE_SCORES, Trace
 from rag_eval_integrations.testing import ScriptedModel, labels_reply
 

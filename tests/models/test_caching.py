@@ -157,13 +157,16 @@ async def test_a_value_that_does_not_validate_is_asked_again(
 
 
 @pytest.mark.parametrize("length", [601, 100])
-def test_the_oldest_go_when_the_file_is_full(path: Path, length: int) -> None:
-    """The file stays near `max_mb`, in one run and in many short ones, with the latest answers."""
+def test_the_oldest_go_when_the_file_is_full(
+    path: Path, length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file stays near its size, in one run and in many short ones, with the latest answers."""
+    monkeypatch.setattr(CachedModel, "_max_bytes", 2**20)
     model = Scripted()
     requests = [request(f"{number} " + "x" * 4000) for number in (*range(600), 599)]
 
     for start in range(0, 601, length):
-        asyncio.run(told(path, model, *requests[start : start + length], max_mb=1))
+        asyncio.run(told(path, model, *requests[start : start + length]))
 
     assert model.asked == 600
     assert len(rows(path)) < 600
@@ -407,8 +410,9 @@ async def test_an_answer_that_comes_after_closing_is_still_returned(path: Path) 
 
 def test_arguments_out_of_range_are_refused(path: Path) -> None:
     """At construction, before a file is made."""
-    wrong: list[tuple[str, Any]] = [("max_mb", n) for n in (0, -1, float("nan"), float("inf"))]
-    for field, value in (*wrong, ("keep", "some"), ("path", None)):
-        with pytest.raises(ConfigurationError, match=f"`{field}` = {value!r}: use "):
-            CachedModel(**{"model": Scripted(), "path": path, field: value})
+    wrong: list[dict[str, Any]] = [{"keep": "some"}, {"path": None}]
+    for options in wrong:
+        (field,) = options
+        with pytest.raises(ConfigurationError, match=f"`{field}` = {options[field]!r}: use "):
+            CachedModel(**{"model": Scripted(), "path": path} | options)
     assert not path.exists()

@@ -90,7 +90,7 @@ def test_mistakes_raise_at_construction() -> None:
     """Naming the argument."""
     wrong: list[tuple[Any, dict[str, Any], str]] = [
         ("x", {}, "`function` = 'x'"), (dict, {}, "`function` = .*is a class"),
-        (ascii, {"name": ""}, "`name` = ''"), (ascii, {"max_threads": 0}, "`max_threads` = 0"),
+        (ascii, {"name": ""}, "`name` = ''"),
     ]  # fmt: skip
     for function, options, said in wrong:
         with pytest.raises(ConfigurationError, match=said):

@@ -125,7 +125,7 @@ async def test_a_bad_reply_that_does_not_repeat_is_forgotten(serve: Serve) -> No
 async def test_bad_replies_open_no_circuit_and_are_unscored(serve: Serve) -> None:
     """Five rows in a row: each TRACe score and each G-Eval score says it, none is retried."""
     server, model = serve(error(OWN_OUTPUT[0], 500))
-    throttled = ThrottledModel(model, max_failures=2, cool_down=60)
+    throttled = type("Own", (ThrottledModel,), {"_max_failures": 2, "_cool_down": 60})(model)
     evaluator = RagEvaluator(throttled, metrics=[Trace(), GEval.coherence()])
     for number in range(5):
         call = small_call().call.model_copy(update={"question": f"{number}?"})

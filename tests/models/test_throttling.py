@@ -106,12 +106,16 @@ class LongestPauses(random.Random):
         return b
 
 
+_OWN = {"max_attempts", "max_failures", "cool_down"}
+
+
 def throttling(
     answer: Answers, chance: random.Random | None = None, **settings: Any
 ) -> tuple[Scripted, ThrottledModel]:
     """A model that answers so, and the same within limits, with pauses by chance."""
     model = Scripted(answer)
-    throttled = ThrottledModel(model, clock=clock, **settings)
+    own = {f"_{name}": settings.pop(name) for name in _OWN & settings.keys()}
+    throttled = type("Own", (ThrottledModel,), own)(model, clock=clock, **settings)
     throttled._random = chance or throttled._random
     return model, throttled
 
@@ -250,7 +254,7 @@ async def test_all_else_is_final(error: Exception) -> None:
     ("answer", "settings", "seconds", "status", "message"),
     [
         (after(1.0, every=unavailable(502, 2.0)), {"max_attempts": 3}, 7.0, 502,
-         "3 attempts in 7.0 s, the maximum (`max_attempts`); the last failure: replied 502"),
+         "3 attempts in 7.0 s, the maximum; the last failure: replied 502"),
         # nobody sleeps only to fail then
         (after(0.0, every=unavailable(429, 600.0)), {}, 0.0, 429,
          "1 attempt in 0.0 s, the endpoint asks to wait 600 s, beyond the deadline of 300 s; "
@@ -593,7 +597,7 @@ async def test_it_is_a_model_with_the_same_identity() -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [("rpm", 0), ("rpm", float("nan")), ("tpm", -1), ("deadline", float("inf")), ("rpm", "60"),
-     ("max_concurrency", 2.5), ("max_attempts", True), ("max_failures", 0), ("cool_down", -1),
+     ("max_concurrency", 2.5),
      ("permits", 30)],
 )  # fmt: skip
 def test_arguments_out_of_range_are_refused(field: str, value: object) -> None:

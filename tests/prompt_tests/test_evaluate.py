@@ -12,25 +12,24 @@ import pytest
 from prompt_test_models import make_result
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
-from rag_eval_integrations.metrics.prompty import (
-    PromptyMetric,
-    lint,
-    load_prompty,
-    metric_files,
-    parse_prompty,
-)
+from rag_eval_integrations.metrics.prompty import PromptyMetric, load_prompty, parse_prompty
+from rag_eval_integrations.metrics.prompty.metric import lint, metric_files
 from rag_eval_integrations.models import CallableModel
 from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest
 from rag_eval_integrations.prompt_tests import (
-    Journal,
-    NonCompliance,
     PromptEvaluation,
     PromptTest,
     PromptUnderTest,
     Result,
     Spec,
 )
-from rag_eval_integrations.prompt_tests.evaluate import OWN_METRICS, Basis, SpecAgreement
+from rag_eval_integrations.prompt_tests._requests import Journal
+from rag_eval_integrations.prompt_tests.evaluate import (
+    OWN_METRICS,
+    Basis,
+    NonCompliance,
+    SpecAgreement,
+)
 from rag_eval_integrations.prompt_tests.project import find_metrics
 from rag_eval_integrations.testing import ScriptedModel
 

@@ -21,8 +21,8 @@ from pydantic import TypeAdapter
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.prompt_tests import Project, PromptTest, PromptUnderTest, read_upstream
 from rag_eval_integrations.prompt_tests._contents import Contents
+from rag_eval_integrations.prompt_tests._upstream import to_test_rows
 from rag_eval_integrations.prompt_tests.records import make_uid
-from rag_eval_integrations.prompt_tests.upstream import to_test_rows
 
 HOSTILE = '"""\nimport os; os.system("touch HACKED")\n{{text}} {% raw %} \\ \' {data} =1+1 \u2028 \x85 é 🙂'
 
@@ -65,28 +65,23 @@ def test_promptpexs_own_prompt_yml_is_read(data: Path) -> None:
 
 
 def test_openais_types_accept_both_requests(project: Project) -> None:
-    """The evaluation with its graders, and the run with every test; Azure's likewise."""
-    for azure, kind in ((False, "evals"), (True, "evals.azure")):
-        exported = project.export("openai", model="judge-1", azure=azure)
-        assert list(exported.files) == [f"{kind}.create.json", f"{kind}.run.json"]
-        create, run = (json.loads(text) for text in exported.files.values())
-        TypeAdapter(EvalCreateParams).validate_python(create)
-        TypeAdapter(RunCreateParams).validate_python(run)
-        criteria = [
-            " ".join((c["name"], c["type"], c["model"])) for c in create["testing_criteria"]
-        ]
-        assert criteria == ["compliance label_model judge-1", "loud score_model judge-1"]
-        items = [entry["item"] for entry in run["data_source"]["source"]["content"]]
-        for item in items:
-            jsonschema.validate(item, create["data_source_config"]["item_schema"])
-        assert [item["text"] for item in items] == [test.testinput for test in TESTS]
-        template = run["data_source"]["input_messages"]["template"]
-        assert [message["content"] for message in template] == [
-            "Repeat the text in capitals.",
-            "{{item.text}}",
-        ]
-    nameless = project.export("openai", azure=True)
-    assert "Azure needs the name" in " ".join(nameless.notes)
+    """The evaluation with its graders, and the run with every test."""
+    exported = project.export("openai", model="judge-1")
+    assert list(exported.files) == ["evals.create.json", "evals.run.json"]
+    create, run = (json.loads(text) for text in exported.files.values())
+    TypeAdapter(EvalCreateParams).validate_python(create)
+    TypeAdapter(RunCreateParams).validate_python(run)
+    criteria = [" ".join((c["name"], c["type"], c["model"])) for c in create["testing_criteria"]]
+    assert criteria == ["compliance label_model judge-1", "loud score_model judge-1"]
+    items = [entry["item"] for entry in run["data_source"]["source"]["content"]]
+    for item in items:
+        jsonschema.validate(item, create["data_source_config"]["item_schema"])
+    assert [item["text"] for item in items] == [test.testinput for test in TESTS]
+    template = run["data_source"]["input_messages"]["template"]
+    assert [message["content"] for message in template] == [
+        "Repeat the text in capitals.",
+        "{{item.text}}",
+    ]
 
 
 def test_langsmith_takes_every_example(project: Project) -> None:
@@ -181,8 +176,8 @@ def project_of(path: Path, text: str, inputs: dict[str, Any], **test: Any) -> Pr
 
 
 def read_back(project: Project, folder: Path) -> Contents:
-    """Export a context, and read it."""
-    [text] = project.export("context").files.values()
+    """Export the data of a test file, which is a context, and read it."""
+    _, text = project.export("pytest").files.values()
     (folder / "promptpex_context.json").write_text(text)
     return read_upstream(folder / "promptpex_context.json")
 
@@ -205,7 +200,7 @@ def test_a_context_holds_a_prompt_in_its_own_form(tmp_path: Path) -> None:
 def test_inverse_rules_keep_their_rules_in_a_context(project: Project, tmp_path: Path) -> None:
     """Also where some rules have none; and the numbers of a cut. A list's mark is said."""
     project.workspace.write_lines("rules.txt", ["1. The output is short.", "Two."], "")
-    assert "1 rules begin with the mark" in " ".join(project.export("context").notes)
+    assert "1 rules begin with the mark" in " ".join(project.export("pytest").notes)
     project.workspace.write_lines("rules.txt", ["The output is in capitals.", "Two."], "")
     project.workspace.write_lines("inverse_rules.txt", ["2. Not two."], "")
     project.workspace.note(rulesNumberedFirst=1)
@@ -215,10 +210,8 @@ def test_inverse_rules_keep_their_rules_in_a_context(project: Project, tmp_path:
 
 def test_an_unknown_format_is_refused(project: Project) -> None:
     """With the formats that there are."""
-    with pytest.raises(ConfigurationError, match="use openai, context, csv, pytest"):
+    with pytest.raises(ConfigurationError, match="use openai, csv, pytest"):
         project.export("xml")
-    with pytest.raises(ConfigurationError, match="is for --to openai"):
-        project.export("csv", azure=True)
 
 
 def test_names_with_hyphens_and_blanks_are_no_fields(tmp_path: Path) -> None:

@@ -9,26 +9,23 @@ from collections.abc import Sequence
 import pytest
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.metrics.prompty import Outcome
+from rag_eval_integrations.metrics.prompty._reply import Outcome
 from rag_eval_integrations.models.completion import Choice as Answer
 from rag_eval_integrations.models.completion import Completion, Token
 from rag_eval_integrations.prompt_tests import (
-    Choice,
-    Journal,
-    MetricResult,
     PromptEvaluation,
     PromptTest,
     PromptUnderTest,
     Report,
     Result,
     Spec,
-    TestCheck,
 )
+from rag_eval_integrations.prompt_tests._rates import by_majority, judges_agreement
+from rag_eval_integrations.prompt_tests._requests import Journal
+from rag_eval_integrations.prompt_tests._upstream import results_from_rows, results_to_rows
 from rag_eval_integrations.prompt_tests.evaluate import probability_of_ok
-from rag_eval_integrations.prompt_tests.rates import by_majority, judges_agreement
-from rag_eval_integrations.prompt_tests.records import Judged
+from rag_eval_integrations.prompt_tests.records import Choice, Judged, MetricResult, TestCheck
 from rag_eval_integrations.prompt_tests.report import compare
-from rag_eval_integrations.prompt_tests.upstream import results_from_rows, results_to_rows
 from rag_eval_integrations.testing import ScriptedModel
 
 

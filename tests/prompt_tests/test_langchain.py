@@ -20,14 +20,8 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain.evaluators import PromptyEvaluator
 from rag_eval_integrations.langchain.model import as_model_under_test, as_prompt
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.prompt_tests import (
-    App,
-    PromptTest,
-    PromptUnderTest,
-    apps_of,
-    model_of,
-    run_tests,
-)
+from rag_eval_integrations.prompt_tests import App, PromptTest, PromptUnderTest, apps_of, run_tests
+from rag_eval_integrations.prompt_tests.run import model_of
 
 TEST = PromptTest(uid="t", inputs={"question": "How?"})
 

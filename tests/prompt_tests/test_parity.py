@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from rag_eval_integrations.prompt_tests._contents import Contents, read_upstream
+from rag_eval_integrations.prompt_tests._rates import Row, overview
 from rag_eval_integrations.prompt_tests._replies import read_tests_csv
-from rag_eval_integrations.prompt_tests.rates import Row, overview
 from rag_eval_integrations.prompt_tests.records import Judged, PromptTest, Result
 from rag_eval_integrations.prompt_tests.report import Report
 

@@ -10,16 +10,20 @@ from prompt_test_models import make_result
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.prompt_tests import (
     ComplianceError,
-    MetricResult,
     Report,
     Result,
     Spec,
-    TestCheck,
     assert_compliance,
 )
 from rag_eval_integrations.prompt_tests._pages import to_csv, to_json, to_markdown
-from rag_eval_integrations.prompt_tests.rates import Rate, overview, rate_of
-from rag_eval_integrations.prompt_tests.records import Judged, Rule, RuleCheck
+from rag_eval_integrations.prompt_tests._rates import Rate, overview, rate_of
+from rag_eval_integrations.prompt_tests.records import (
+    Judged,
+    MetricResult,
+    Rule,
+    RuleCheck,
+    TestCheck,
+)
 
 
 def test_ok_err_and_unknown_stay_apart() -> None:

@@ -13,9 +13,15 @@ from parsed import Parsed
 from prompt_test_models import make_result, planted
 
 from rag_eval_integrations._visible import visible
-from rag_eval_integrations.prompt_tests import MetricResult, Report, Result, Spec, TestCheck
+from rag_eval_integrations.prompt_tests import Report, Result, Spec
 from rag_eval_integrations.prompt_tests._pages import report_pieces
-from rag_eval_integrations.prompt_tests.records import Judged, Rule, RuleCheck
+from rag_eval_integrations.prompt_tests.records import (
+    Judged,
+    MetricResult,
+    Rule,
+    RuleCheck,
+    TestCheck,
+)
 
 
 class Page(Parsed):

@@ -18,14 +18,14 @@ from pydantic import JsonValue
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
 from rag_eval_integrations.models.completion import Choice, Completion
 from rag_eval_integrations.prompt_tests import (
-    Journal,
     PromptTest,
     PromptUnderTest,
     apps_of,
-    model_of,
     run_tests,
     run_tests_sync,
 )
+from rag_eval_integrations.prompt_tests._requests import Journal
+from rag_eval_integrations.prompt_tests.run import model_of
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.testing import ScriptedModel
 
@@ -211,7 +211,8 @@ def test_any_json_value_can_be_recorded(
 
 _KILLED = """
     import asyncio, sys
-    from rag_eval_integrations.prompt_tests import Journal, PromptTest, PromptUnderTest, run_tests
+    from rag_eval_integrations.prompt_tests import PromptTest, PromptUnderTest, run_tests
+    from rag_eval_integrations.prompt_tests._requests import Journal
     from rag_eval_integrations.testing import ScriptedModel
 
     async def main():

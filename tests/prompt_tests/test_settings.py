@@ -16,7 +16,8 @@ from pydantic import JsonValue
 from rag_eval_integrations import OpenAIModel
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.models import CallableModel
-from rag_eval_integrations.prompt_tests import Journal, PromptTest, PromptUnderTest, run_tests
+from rag_eval_integrations.prompt_tests import PromptTest, PromptUnderTest, run_tests
+from rag_eval_integrations.prompt_tests._requests import Journal
 from rag_eval_integrations.prompt_tests._settings import settings_of
 from rag_eval_integrations.testing import ScriptedModel
 

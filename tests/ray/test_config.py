@@ -11,7 +11,7 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics import Retrieval, Trace
 from rag_eval_integrations.models.throttling import LocalPermits
 from rag_eval_integrations.ray import EvaluatorConfig
-from rag_eval_integrations.ray.dataset import config_of, made
+from rag_eval_integrations.ray.dataset import config_of, evaluator_of
 from rag_eval_integrations.testing import ScriptedModel, small_call
 
 
@@ -34,8 +34,8 @@ def test_a_pickled_configuration_makes_the_same_evaluator(name: str) -> None:
 
     copy = pickle.loads(pickle.dumps(config_of(config)))
 
-    assert made(copy).fingerprint == made(config).fingerprint
-    assert made(copy).names == RagEvaluator(metrics=[Trace(), Retrieval()]).names
+    assert evaluator_of(copy).fingerprint == evaluator_of(config).fingerprint
+    assert evaluator_of(copy).names == RagEvaluator(metrics=[Trace(), Retrieval()]).names
 
 
 def test_no_key_is_pickled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ def test_an_evaluator_stays_as_it_is() -> None:
     evaluator = RagEvaluator()
 
     assert config_of(evaluator) is evaluator
-    assert made(evaluator) is evaluator
+    assert evaluator_of(evaluator) is evaluator
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.records import RunningMean
-from rag_eval_integrations.records.mean import Interval, t_975, wilson
+from rag_eval_integrations.records.mean import Interval, RunningMean, t_975, wilson
 
 
 def mean_of(*values: float) -> RunningMean:

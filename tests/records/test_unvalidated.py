@@ -9,9 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rag_eval_integrations import Document, RagCall, RagEvaluator, Trace
-from rag_eval_integrations.judges import reconcile
-from rag_eval_integrations.judges.embedded import label_call
-from rag_eval_integrations.records import Record, from_object, to_line
+from rag_eval_integrations.judges._reconcile import reconcile
+from rag_eval_integrations.judges.embedded.judge import label_call
+from rag_eval_integrations.records import to_line
+from rag_eval_integrations.records._json import Record, from_object
 from rag_eval_integrations.sentences import Punkt, sentencize
 
 SENTENCES = st.sampled_from(["It has two floors.", "It has three floors.", "It is not, 1889 – no!"])

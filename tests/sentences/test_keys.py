@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval_integrations import RagCall
-from rag_eval_integrations.sentences import Punkt, letters, position, sentencize
+from rag_eval_integrations.sentences import Punkt, sentencize
+from rag_eval_integrations.sentences._sentencize import letters, position
 
 
 @pytest.mark.parametrize(

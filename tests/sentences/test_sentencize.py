@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import RagCall, Sentence
-from rag_eval_integrations.sentences import Punkt, locate, sentencize
+from rag_eval_integrations.sentences import Punkt, sentencize
+from rag_eval_integrations.sentences._sentencize import locate
 
 SPLITTER = Punkt()
 

@@ -11,7 +11,8 @@ from by_hand import labels_of
 from own_rows import made_rows, second_opinion
 
 from rag_eval_integrations import Evaluation, Trace
-from rag_eval_integrations.agreement import Curves, Gold, Matched, Pair, curves, match
+from rag_eval_integrations.agreement import Curves, Gold, Pair, curves, match
+from rag_eval_integrations.agreement.matching import Matched
 from rag_eval_integrations.dataset import labelled_from, score_labelled
 from rag_eval_integrations.records import JudgeInfo, Sentence, Sentences
 from rag_eval_integrations.sentences import Punkt

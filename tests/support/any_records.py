@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from hypothesis import strategies as st
 from pydantic import AwareDatetime, JsonValue
 
-from rag_eval_integrations.records import Evaluation, Record, Score
+from rag_eval_integrations.records import Evaluation, Score
+from rag_eval_integrations.records._json import Record
 
 R = TypeVar("R", bound=Record)
 

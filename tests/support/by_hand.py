@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rag_eval_integrations.judges import reconcile
+from rag_eval_integrations.judges._reconcile import reconcile
 from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import (
     By,
@@ -18,7 +18,7 @@ from rag_eval_integrations.records import (
     SentencizedCall,
     Usage,
 )
-from rag_eval_integrations.sentences import letters
+from rag_eval_integrations.sentences._sentencize import letters
 
 
 def keyed(

@@ -8,16 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rag_eval_integrations.models.completion import CompletionRequest
-from rag_eval_integrations.prompt_tests import (
-    Judged,
-    MetricResult,
-    PromptTest,
-    Report,
-    Result,
-    Rule,
-    RuleCheck,
-    Spec,
-)
+from rag_eval_integrations.prompt_tests import PromptTest, Report, Result, Rule, Spec
+from rag_eval_integrations.prompt_tests.records import Judged, MetricResult, RuleCheck
 from rag_eval_integrations.testing import Reply, ScriptedModel
 
 PROMPT = "---\nname: Shout\n---\nsystem:\nRepeat the text in capitals.\nuser:\n{{text}}\n"

@@ -15,9 +15,9 @@ from rag_eval_integrations.judges.embedded._language import foreign
 from rag_eval_integrations.judges.embedded._words import words
 from rag_eval_integrations.metrics.geval._reply import read_reply
 from rag_eval_integrations.metrics.prompty import parse_prompty
+from rag_eval_integrations.metrics.prompty._reply import read_score, read_verdict
 from rag_eval_integrations.metrics.prompty.file import kept_inside, section_names
 from rag_eval_integrations.metrics.prompty.metric import lint
-from rag_eval_integrations.metrics.prompty.reply import read_score, read_verdict
 from rag_eval_integrations.models._reading import (
     answer_in,
     as_text,

@@ -10,7 +10,7 @@ from typing import Any
 from by_hand import labels_of
 
 from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Sentence, Sentences
-from rag_eval_integrations.sentences import letters
+from rag_eval_integrations.sentences._sentencize import letters
 
 Given = Score | float | str | None
 MAKER = By(judge="by hand", judge_version="1", formulas="gpt-labeling")

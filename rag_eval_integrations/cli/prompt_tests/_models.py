@@ -22,7 +22,7 @@ from rag_eval_integrations.evaluations.summary import usage_words
 from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.judges._named import imported
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.prompt_tests import upstream as files
+from rag_eval_integrations.prompt_tests import _upstream as files
 from rag_eval_integrations.prompt_tests._stages import ATTEMPTS
 from rag_eval_integrations.prompt_tests.generate import Generation
 from rag_eval_integrations.prompt_tests.prompt import read_content

@@ -314,13 +314,11 @@ class ExportOptions(_Folder, Overwrite):
     """Export the tests for another tool; what its format cannot hold is said."""
 
     to: str = _output(
-        "openai|context|csv|pytest|langsmith",
-        "Format: OpenAI's evals, "
-        "promptpex_context.json, a table, a test file, LangSmith's examples.",
+        "openai|csv|pytest|langsmith",
+        "Format: OpenAI's evals, a table, a test file, LangSmith's examples.",
         default=MISSING,
     )
     out: str | None = _output(
         "PATH", "File or folder (default: in DIR); - for stdout.", "--out", "-o"
     )
-    model: str | None = _output("NAME", "Model to run and ask (Azure: the deployment).")
-    azure: bool = _flag("Output", "With --to openai: for Azure OpenAI.")
+    model: str | None = _output("NAME", "Model to run and ask.")

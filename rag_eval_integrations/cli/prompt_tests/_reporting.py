@@ -16,8 +16,8 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.comparison import decimal
 from rag_eval_integrations.evaluations.console import add_row, plain_table
 from rag_eval_integrations.prompt_tests._pages import FORMATS
+from rag_eval_integrations.prompt_tests._rates import Row, without_empty_columns
 from rag_eval_integrations.prompt_tests.project import Project
-from rag_eval_integrations.prompt_tests.rates import Row, without_empty_columns
 from rag_eval_integrations.prompt_tests.records import Choice
 from rag_eval_integrations.prompt_tests.report import COMPLIANCE, Comparison, Report
 

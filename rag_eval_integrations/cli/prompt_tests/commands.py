@@ -38,7 +38,8 @@ from rag_eval_integrations.cli.prompt_tests._options import (
 )
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.console import add_row, plain_table
-from rag_eval_integrations.metrics.prompty import PromptyMetric, lint, metric_files
+from rag_eval_integrations.metrics.prompty import PromptyMetric
+from rag_eval_integrations.metrics.prompty.metric import lint, metric_files
 from rag_eval_integrations.prompt_tests import generate
 from rag_eval_integrations.prompt_tests._contents import read_upstream
 from rag_eval_integrations.prompt_tests._settings import METRIC
@@ -107,9 +108,11 @@ def generate_command(options: GenerateOptions | AllOptions, bill: Bill | None = 
     spec = project.workspace.spec()
     rule_tests = sum(not test.baseline for test in tests)
     parts = {
-        "rule": len(spec.output_rules), "inverse rule": len(spec.inverse_rules),
-        "rule test": rule_tests, "baseline test": len(tests) - rule_tests,
-    }  # fmt: skip
+        "rule": len(spec.output_rules),
+        "inverse rule": len(spec.inverse_rules),
+        "rule test": rule_tests,
+        "baseline test": len(tests) - rule_tests,
+    }
     *first, last = (counted(count, what) for what, count in parts.items())
     asked = counted(generation.model.asked, "request")
     stdout().print(f"{', '.join(first)} and {last} in {options.out} ({asked})", soft_wrap=True)
@@ -128,10 +131,14 @@ def _generation(options: Generating, *, make: bool) -> tuple[Generation, Project
     generator = model_from_option(options.model, "--model", options, tell=lambda _: None)
     project = _created(options) if make else None
     generation = Generation(
-        options.prompt_file if project is None else project.prompt, options.out, generator,
-        amounts, scenarios=options.only_scenario, max_concurrency=options.max_concurrency,
+        options.prompt_file if project is None else project.prompt,
+        options.out,
+        generator,
+        amounts,
+        scenarios=options.only_scenario,
+        max_concurrency=options.max_concurrency,
         tell=print_stderr,
-    )  # fmt: skip
+    )
     return generation, project
 
 
@@ -192,11 +199,16 @@ def _run(folder: Path, options: Running, choice: Choice, bill: Bill) -> int:
     with kept(lambda: _kept_replies(project)):
         results = _loop.run(
             project.run(
-                models, runs=options.runs, max_tests=options.max_tests, baseline=baseline,
-                choice=choice, parameters=parameters, max_concurrency=options.max_concurrency,
+                models,
+                runs=options.runs,
+                max_tests=options.max_tests,
+                baseline=baseline,
+                choice=choice,
+                parameters=parameters,
+                max_concurrency=options.max_concurrency,
                 done=progress("outputs", spent=lambda: bill.words(spent)),
             )
-        )  # fmt: skip
+        )
     bill.add("run", spent)
     failed = [(result.model, result.error) for result in results if result.error is not None]
     _print_failures(failed, "output")
@@ -232,10 +244,12 @@ def _evaluate(folder: Path, options: OutputJudging, bill: Bill) -> int:
         agreement_model = model_from_option(options.agreement, "--agreement", options)
     spent = project.workspace.journal().spent
     evaluation = project.evaluation(
-        judges, metrics, compliance=NonCompliance(cast(Basis, options.basis), options.see_input),
+        judges,
+        metrics,
+        compliance=NonCompliance(cast(Basis, options.basis), options.see_input),
         max_concurrency=options.max_concurrency,
         done=progress("judgements", lambda: evaluation.planned, lambda: bill.words(spent)),
-    )  # fmt: skip
+    )
     outputs = 0
     if project.has_results or not options.validity:
         outputs = sum(result.error is None for result in project.results())
@@ -253,10 +267,12 @@ def _evaluate(folder: Path, options: OutputJudging, bill: Bill) -> int:
     with kept(lambda: _kept_replies(project)):
         results = _loop.run(
             project.evaluate(
-                evaluation, validity=options.validity, groundedness=options.groundedness,
+                evaluation,
+                validity=options.validity,
+                groundedness=options.groundedness,
                 agreement_model=agreement_model,
             )
-        )  # fmt: skip
+        )
     bill.add("evaluate", spent)
     stdout().print(
         f"{counted(len(results), 'output')} judged by "
@@ -269,9 +285,9 @@ def _evaluate(folder: Path, options: OutputJudging, bill: Bill) -> int:
 
 def _print_failed_judges(results: Sequence[Result], others: Sequence[Judged]) -> bool:
     """Print the judges that failed; return True when some failed and none answered."""
+    verdicts = [verdict for result in results for verdict in result.verdicts]
     replies = [
-        (verdict.judge, verdict.failed, verdict.reason)
-        for verdict in (*(v for result in results for v in result.verdicts), *others)
+        (verdict.judge, verdict.failed, verdict.reason) for verdict in (*verdicts, *others)
     ] + [
         (metric.judge, metric.failed, metric.problem or "")
         for result in results
@@ -397,9 +413,12 @@ def metrics_command(options: MetricsOptions) -> int:
     for metric in metrics:
         twice = ["another metric file has this name"] if names[metric.name] > 1 else []
         add_row(
-            table, metric.name, ", ".join(sorted(metric.prompt.variables)),
-            ", ".join(metric.prompt.tags), "; ".join([*twice, *lint(metric.prompt)]),
-        )  # fmt: skip
+            table,
+            metric.name,
+            ", ".join(sorted(metric.prompt.variables)),
+            ", ".join(metric.prompt.tags),
+            "; ".join([*twice, *lint(metric.prompt)]),
+        )
     none = f"no metric files (*.metric.prompty) in {folder}"
     stdout().print(table if metrics else none, soft_wrap=not metrics)
     return 0
@@ -446,7 +465,7 @@ def export_command(options: ExportOptions) -> int:
     """
     to, out = options.to, options.out
     project = Project(options.folder, print_stderr)
-    exported = project.export(to, model=options.model, azure=options.azure)
+    exported = project.export(to, model=options.model)
     first, *beside = exported.files
     for note in exported.notes:
         print_stderr(f"{to}: {note}")

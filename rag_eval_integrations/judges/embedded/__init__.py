@@ -9,8 +9,8 @@ judge                 `EmbeddedJudge`: probabilities ─▶ labels and their exp
 """
 
 from rag_eval_integrations._lazy import publish
-from rag_eval_integrations.judges.embedded.judge import EmbeddedJudge, label_call
+from rag_eval_integrations.judges.embedded.judge import EmbeddedJudge
 
-__all__ = ["EmbeddedJudge", "label_call"]
+__all__ = ["EmbeddedJudge"]
 
 publish(__name__, __all__)

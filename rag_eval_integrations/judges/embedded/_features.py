@@ -9,7 +9,7 @@ from math import fsum, log1p, sqrt
 from typing import NamedTuple
 
 from rag_eval_integrations.judges.embedded._overlap import Cover, Overlap, covers, overlap
-from rag_eval_integrations.judges.embedded._words import Words, listed, words, written
+from rag_eval_integrations.judges.embedded._words import Words, listed, raw_words, words
 from rag_eval_integrations.sentences._markers import without_markers
 
 RESPONSE_FEATURES = (
@@ -216,7 +216,7 @@ def says_documents_do_not_tell(sentence: str) -> bool:
     """
     if len(sentence) > _LONGEST or _DENIES.search(sentence) is None:
         return False
-    words = set(written(_QUESTION.sub("", sentence.lower().replace("’", "'"))))
+    words = set(raw_words(_QUESTION.sub("", sentence.lower().replace("’", "'"))))
     if words <= _POINTLESS and not words.isdisjoint(_REFUSING):
         return re.search(r"\bis no\W*$", sentence, re.IGNORECASE) is None  # "So the answer is no."
     match = next(filter(None, (pattern.search(sentence) for pattern in _ABSENCES)), None)

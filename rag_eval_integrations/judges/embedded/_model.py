@@ -21,7 +21,7 @@ from rag_eval_integrations.judges.embedded._features import (
     DocumentRows,
     ResponseRow,
 )
-from rag_eval_integrations.records import Estimate
+from rag_eval_integrations.records.labels import Estimate
 
 MODEL_FILE = Path(__file__).with_name("model.json")
 

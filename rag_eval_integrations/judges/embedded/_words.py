@@ -155,7 +155,7 @@ _STEMS = OfWords(_stemmed)
 _WEIGHTLESS = frozenset(map(stem, FUNCTION_WORDS)) | FUNCTION_WORDS
 
 
-def written(text: str) -> list[str]:
+def raw_words(text: str) -> list[str]:
     """List the words as written: the matches of `WORD` in the text's composed form (NFKC)."""
     if not text.isascii():
         return WORD.findall(unicodedata.normalize("NFKC", text).translate(_UNSEEN))
@@ -166,7 +166,7 @@ def written(text: str) -> list[str]:
 
 def words(text: str) -> Words:
     """Split a sentence into words; all fields are empty for a text without letters or digits."""
-    raw = written(text)
+    raw = raw_words(text)
     if len(text) > 2_000:
         raw = [word[:_LONGEST_WORD] for word in raw]
     stems = tuple(map(_STEMS.__getitem__, raw))

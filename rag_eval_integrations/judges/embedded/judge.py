@@ -31,7 +31,13 @@ from rag_eval_integrations.judges.embedded._near_copies import (
     read,
 )
 from rag_eval_integrations.judges.embedded._overlap import Cover
-from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, Words, stem, words, written
+from rag_eval_integrations.judges.embedded._words import (
+    FUNCTION_WORDS,
+    Words,
+    raw_words,
+    stem,
+    words,
+)
 from rag_eval_integrations.judges.judge import JudgeBase
 from rag_eval_integrations.records import (
     JudgeInfo,
@@ -206,7 +212,7 @@ def asked(call: RagCall) -> str:
 
 def _is_follow_up(question: str) -> bool:
     """Tell whether a question says too little to be read alone: "And how long does that take?"."""
-    asked = [word.lower() for word in written(question)]
+    asked = [word.lower() for word in raw_words(question)]
     content = len(asked) - sum(map(FUNCTION_WORDS.__contains__, asked))
     return content < 3 or (content < 5 and not _REFERRING.isdisjoint(asked))
 
@@ -445,7 +451,7 @@ def explain_support(
     missing = content.difference(features.overlap.idf)
     if missing:
         # Cut into words again, so that the hot path need not keep the spellings.
-        spelled = [word for word in dict.fromkeys(written(text)) if stem(word) in missing]
+        spelled = [word for word in dict.fromkeys(raw_words(text)) if stem(word) in missing]
         cut = [w if len(w) <= _QUOTED else f"{w[: _QUOTED - 1]}…" for w in spelled]
         absent = "; in no document: " + _some([f'"{word}"' for word in cut])
     elif content:

@@ -11,21 +11,13 @@ metric             `GEval`, also from YAML files
 """
 
 from rag_eval_integrations._lazy import publish
-from rag_eval_integrations.metrics.geval._settings import call_of_turns
 from rag_eval_integrations.metrics.geval.metric import (
-    PRESET_NAMES,
     GEval,
-    is_geval_file,
-    named_geval,
     read_geval,
 )
 
 __all__ = [
-    "PRESET_NAMES",
     "GEval",
-    "call_of_turns",
-    "is_geval_file",
-    "named_geval",
     "read_geval",
 ]
 

@@ -38,7 +38,9 @@ from rag_eval_integrations.models.completion import (
     Message,
     completed,
 )
-from rag_eval_integrations.records import JsonObject, Score, UnscoredCode, Usage
+from rag_eval_integrations.records import Score, Usage
+from rag_eval_integrations.records._json import JsonObject
+from rag_eval_integrations.records.labels import UnscoredCode
 
 # --- Estimates: a score with its uncertainty, or the reason why there is none
 
@@ -120,18 +122,30 @@ def of_logprobs(expected: Expectation, reading: RatingReply, reply: str) -> Rati
     """Make a rating estimate from the expectation over token probabilities."""
     distribution = {float(k): p for k, p in expected.distribution.items()}
     return RatingEstimate(
-        raw=expected.value, method="logprobs", distribution=distribution, n=1, mass=expected.mass,
-        reply=reply, reason=reading.reason, std=expected.std, shift=expected.shift,
-    )  # fmt: skip
+        raw=expected.value,
+        method="logprobs",
+        distribution=distribution,
+        n=1,
+        mass=expected.mass,
+        reply=reply,
+        reason=reading.reason,
+        std=expected.std,
+        shift=expected.shift,
+    )
 
 
 def of_single(reading: RatingReply, reply: str) -> RatingEstimate:
     """Make the estimate of one answer."""
     assert reading.score is not None
     return RatingEstimate(
-        raw=reading.score, method="single", distribution={reading.score: 1.0}, n=1, mass=1.0,
-        reply=reply, reason=reading.reason,
-    )  # fmt: skip
+        raw=reading.score,
+        method="single",
+        distribution={reading.score: 1.0},
+        n=1,
+        mass=1.0,
+        reply=reply,
+        reason=reading.reason,
+    )
 
 
 def of_samples(choices: Sequence[Choice], plan: EstimatorSettings) -> RatingEstimate | NoEstimate:
@@ -165,12 +179,17 @@ def of_samples(choices: Sequence[Choice], plan: EstimatorSettings) -> RatingEsti
     sampled = {"asked": plan.samples, "given": len(choices), "used": len(used)}
     sampled |= {str(code): count for code, count in reasons.items()}
     return RatingEstimate(
-        raw=mean, method="monte_carlo", n=len(scores), mass=len(scores) / len(choices),
+        raw=mean,
+        method="monte_carlo",
+        n=len(scores),
+        mass=len(scores) / len(choices),
         distribution={score: counts[score] / len(scores) for score in sorted(counts)},
-        reply=reply, reason=reason, std=std,
+        reply=reply,
+        reason=reason,
+        std=std,
         std_error=None if std is None else std / math.sqrt(len(scores)),
         sampled=sampled,
-    )  # fmt: skip
+    )
 
 
 # --- Asking the model
@@ -262,10 +281,13 @@ class EstimatorRun:
         """
         completion = await self._ask(
             CompletionRequest(
-                messages=self.messages, top_logprobs=self.plan.top_logprobs, temperature=0.0,
-                max_tokens=self.plan.max_tokens, prompt_version=SCORE_VERSION,
+                messages=self.messages,
+                top_logprobs=self.plan.top_logprobs,
+                temperature=0.0,
+                max_tokens=self.plan.max_tokens,
+                prompt_version=SCORE_VERSION,
             )
-        )  # fmt: skip
+        )
         choice = completion.choices[0]
         reading = read_choice(choice, self.plan)
         # An empty answer has no tokens either, which says nothing about the judge.
@@ -354,10 +376,15 @@ class EstimatorRun:
         """Make the request for n answers."""
         schema = score_schema(self.plan.scale) if self.plan.form == "json" else None
         return CompletionRequest(
-            messages=self.messages, json_schema=schema, schema_name="score", n=n,
-            temperature=temperature, max_tokens=self.plan.max_tokens, seed=seed,
+            messages=self.messages,
+            json_schema=schema,
+            schema_name="score",
+            n=n,
+            temperature=temperature,
+            max_tokens=self.plan.max_tokens,
+            seed=seed,
             prompt_version=SCORE_VERSION,
-        )  # fmt: skip
+        )
 
     async def _ask(self, request: CompletionRequest) -> Completion:
         """Ask the judge, and note usage, model and warnings."""
@@ -420,9 +447,13 @@ def score_of(
         evidence["reply"] = estimate.reply[:_MOST_REPLY]
     if isinstance(estimate, NoEstimate):
         return Score(
-            status="unscored", unscored=estimate.code, reason=estimate.why, scale=scale,
-            evidence=evidence or None, **fields,
-        )  # fmt: skip
+            status="unscored",
+            unscored=estimate.code,
+            reason=estimate.why,
+            scale=scale,
+            evidence=evidence or None,
+            **fields,
+        )
     evidence |= {"argmax": estimate.argmax, "std": estimate.std}
     if estimate.sampled:
         evidence["samples"] = dict(estimate.sampled)

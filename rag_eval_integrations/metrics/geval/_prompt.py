@@ -24,7 +24,9 @@ from rag_eval_integrations.models.completion import (
     Message,
     completed,
 )
-from rag_eval_integrations.records import JsonObject, UnscoredCode, Usage
+from rag_eval_integrations.records import Usage
+from rag_eval_integrations.records._json import JsonObject
+from rag_eval_integrations.records.labels import UnscoredCode
 
 STEPS_VERSION = "geval-steps-1"
 SCORE_VERSION = "geval-1"

@@ -12,9 +12,11 @@ from enum import Enum
 from itertools import pairwise
 from typing import Literal
 
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.errors import ConfigurationError, whole_number
 from rag_eval_integrations.metrics.geval._reply import PAPER_PARSERS, PaperParser
-from rag_eval_integrations.records import RagCall, Turn, UnscoredCode, from_object
+from rag_eval_integrations.records import RagCall, Turn
+from rag_eval_integrations.records._json import from_object
+from rag_eval_integrations.records.labels import UnscoredCode
 
 PARAMS = ("question", "response", "reference", "documents", "history", "conversation")
 """Names of parameters; `metadata.FIELD` names a field of the call's metadata."""
@@ -426,13 +428,10 @@ def checked_plan(plan: EstimatorSettings, paper_parser: bool | str) -> Estimator
 
 def _check_numbers(plan: EstimatorSettings) -> None:
     """Refuse settings of an estimator out of range."""
-    for field, count, most, more in (
-        ("samples", plan.samples, _MOST_SAMPLES, f" to {_MOST_SAMPLES}"),
-        ("top_logprobs", plan.top_logprobs, 20, " to 20"),
-        ("max_tokens", 1 if plan.max_tokens is None else plan.max_tokens, math.inf, ", or None"),
-    ):
-        if type(count) is not int or not 1 <= count <= most:
-            raise ConfigurationError(field, count, f"use a whole number from 1{more}")
+    whole_number("samples", plan.samples, 1, _MOST_SAMPLES)
+    whole_number("top_logprobs", plan.top_logprobs, 1, 20)
+    if plan.max_tokens is not None:
+        whole_number("max_tokens", plan.max_tokens)
     number = type(plan.temperature) in (int, float) and math.isfinite(plan.temperature)
     if not number or plan.temperature < 0:
         raise ConfigurationError("temperature", plan.temperature, "use a number of at least 0")

@@ -15,6 +15,7 @@ from rag_eval_integrations.errors import (
     JudgeError,
     JudgeOutputError,
     JudgeRejectedError,
+    whole_number,
 )
 from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.judges.judge import AnyModel
@@ -56,9 +57,11 @@ from rag_eval_integrations.metrics.geval._settings import (
     sections_of,
 )
 from rag_eval_integrations.metrics.metric import Measured, ModelMetric
-from rag_eval_integrations.models import Model, ModelBase, with_retries
+from rag_eval_integrations.models import Model, ModelBase
 from rag_eval_integrations.models.completion import Message
-from rag_eval_integrations.records import By, RagCall, Score, UnscoredCode
+from rag_eval_integrations.models.throttling.model import with_retries
+from rag_eval_integrations.records import By, RagCall, Score
+from rag_eval_integrations.records.labels import UnscoredCode
 
 _MOST_CHARACTERS = 400_000
 """Limit on all parameters of a call together: some 100,000 tokens."""
@@ -154,11 +157,18 @@ class GEval(ModelMetric):
         self.strict = checked_switch("strict", strict)
         self._plan = checked_plan(
             EstimatorSettings(
-                self.name, self.scale, form, estimator, samples, temperature, top_logprobs,
-                max_tokens, None,
+                self.name,
+                self.scale,
+                form,
+                estimator,
+                samples,
+                temperature,
+                top_logprobs,
+                max_tokens,
+                None,
             ),
             paper_parser,
-        )  # fmt: skip
+        )
         warn_of_other_range(
             self.names[0],
             self.steps or (self.criteria or "",),
@@ -226,13 +236,21 @@ class GEval(ModelMetric):
     def __repr__(self) -> str:
         plan = self._plan
         parts = {
-            "criteria": self.criteria, "steps": self.steps, "params": self.params,
-            "scale": self.scale, "rubric": tuple(map(str, self.rubric)) or None,
-            "threshold": self.threshold, "strict": self.strict, "estimator": plan.estimator,
-            "samples": plan.samples, "temperature": float(plan.temperature), "form": plan.form,
-            "top_logprobs": plan.top_logprobs, "max_tokens": plan.max_tokens,
+            "criteria": self.criteria,
+            "steps": self.steps,
+            "params": self.params,
+            "scale": self.scale,
+            "rubric": tuple(map(str, self.rubric)) or None,
+            "threshold": self.threshold,
+            "strict": self.strict,
+            "estimator": plan.estimator,
+            "samples": plan.samples,
+            "temperature": float(plan.temperature),
+            "form": plan.form,
+            "top_logprobs": plan.top_logprobs,
+            "max_tokens": plan.max_tokens,
             "paper_parser": plan.paper_parser,
-        }  # fmt: skip
+        }
         shown = ", ".join(f"{name}={value!r}" for name, value in parts.items())
         return f"GEval({self.name!r}, {shown}, prompts=({STEPS_VERSION!r}, {SCORE_VERSION!r}))"
 
@@ -316,15 +334,26 @@ class GEval(ModelMetric):
     ) -> Score:
         """Make the score of an estimate with the metric's settings."""
         return score_of(
-            estimate, self.scale, strict=self.strict, steps=steps, name=self.names[0],
-            threshold=self.threshold, warnings=warnings, by=by,
-        )  # fmt: skip
+            estimate,
+            self.scale,
+            strict=self.strict,
+            steps=steps,
+            name=self.names[0],
+            threshold=self.threshold,
+            warnings=warnings,
+            by=by,
+        )
 
     def _score_messages(self, steps: tuple[str, ...], sections: Sequence[Section]) -> Messages:
         return score_messages(
-            name=self.name, steps=steps, params=self.params, rubric=self.rubric,
-            scale=self.scale, form=self._plan.form, sections=sections,
-        )  # fmt: skip
+            name=self.name,
+            steps=steps,
+            params=self.params,
+            rubric=self.rubric,
+            scale=self.scale,
+            form=self._plan.form,
+            sections=sections,
+        )
 
     async def score(self, call: RagCall | Conversation, judge: AnyModel | None = None) -> Score:
         """Score one call without an evaluator.
@@ -377,8 +406,7 @@ class GEval(ModelMetric):
             ConfigurationError: as `score`, or for a wrong `max_concurrency`.
             ExceptionGroup: reading `calls`, or `on_progress`, raised what is in it.
         """
-        if type(max_concurrency) is not int or max_concurrency < 1:
-            raise ConfigurationError("max_concurrency", max_concurrency, "use a number from 1")
+        whole_number("max_concurrency", max_concurrency)
         asked = self._model_to_ask(judge)
         waiting = enumerate(calls)
         scores: dict[int, Score] = {}

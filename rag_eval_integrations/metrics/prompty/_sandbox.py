@@ -340,9 +340,13 @@ def _data(value: Any) -> Any:
 def _environment() -> _Environment:
     """Make the sandbox with its filters and tests."""
     environment = _Environment(
-        undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True,
-        finalize=_inserted, cache_size=0, optimized=False,
-    )  # fmt: skip
+        undefined=StrictUndefined,
+        autoescape=False,
+        keep_trailing_newline=True,
+        finalize=_inserted,
+        cache_size=0,
+        optimized=False,
+    )
     environment.globals.clear()
     environment.filters = dict(_FILTERS)
     environment.tests = {name: TESTS[name] for name in _TESTS} | {

@@ -15,11 +15,14 @@ from rag_eval_integrations.judges._prompt import json_object
 from rag_eval_integrations.judges.judge import AnyModel
 from rag_eval_integrations.metrics._scales import warn_of_other_range
 from rag_eval_integrations.metrics.metric import Measured, ModelMetric
+from rag_eval_integrations.metrics.prompty._reply import Reading, read_score
 from rag_eval_integrations.metrics.prompty.file import Prompty, load_prompty, prompt_name
-from rag_eval_integrations.metrics.prompty.reply import Reading, read_score
-from rag_eval_integrations.models import Model, ModelBase, with_retries
+from rag_eval_integrations.models import Model, ModelBase
 from rag_eval_integrations.models.completion import Completion, CompletionRequest, completed
-from rag_eval_integrations.records import By, JsonObject, RagCall, Score, UnscoredCode
+from rag_eval_integrations.models.throttling.model import with_retries
+from rag_eval_integrations.records import By, RagCall, Score
+from rag_eval_integrations.records._json import JsonObject
+from rag_eval_integrations.records.labels import UnscoredCode
 
 VARIABLES = (
     "output", "prompt", "rules", "input", "intent", "inputSpec", "expected", "groundtruth",

@@ -26,14 +26,8 @@ from typing import Literal
 from pydantic import JsonValue
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records import (
-    Evaluation,
-    Labels,
-    Score,
-    Sentence,
-    SentencizedCall,
-    Support,
-)
+from rag_eval_integrations.records import Evaluation, Labels, Score, Sentence, SentencizedCall
+from rag_eval_integrations.records.labels import Support
 from rag_eval_integrations.records.score import Diagnosis, Pattern, patterns_in
 from rag_eval_integrations.sentences._sentencize import document_number
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import JsonValue
 
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.errors import ConfigurationError, whole_number
 from rag_eval_integrations.metrics.metric import LabelMetric
 from rag_eval_integrations.metrics.trace import formulas
 from rag_eval_integrations.metrics.trace.formulas import (
@@ -26,18 +26,10 @@ from rag_eval_integrations.metrics.trace.formulas import (
     use_evidence,
     utilization_reason,
 )
-from rag_eval_integrations.records import (
-    By,
-    Estimate,
-    Labelling,
-    Labels,
-    Score,
-    ScoreEstimate,
-    SentencizedCall,
-    UnscoredCode,
-)
+from rag_eval_integrations.records import By, Labelling, Labels, Score, SentencizedCall
 from rag_eval_integrations.records._json import MOST, trusted
-from rag_eval_integrations.records.labels import UTILIZED
+from rag_eval_integrations.records.labels import UTILIZED, Estimate, UnscoredCode
+from rag_eval_integrations.records.score import ScoreEstimate
 
 if TYPE_CHECKING:
     from rag_eval_integrations.judges.calibration import Calibration, JudgeMaps
@@ -111,8 +103,8 @@ class Trace(LabelMetric):
                 "formulas", self.formulas, f"use one of {', '.join(get_args(Formulas))}"
             )
         baseline = self.relevance_baseline
-        if baseline is not None and (type(baseline) is not int or not 1 <= baseline <= MOST):
-            raise ConfigurationError("relevance_baseline", baseline, "use a whole number from 1")
+        if baseline is not None:
+            whole_number("relevance_baseline", baseline, 1, MOST)
         if baseline is not None and self.formulas == "ragbench":
             raise ConfigurationError(
                 "relevance_baseline",
@@ -139,18 +131,25 @@ class Trace(LabelMetric):
             own, fitted = getattr(self, name), getattr(calibration, name)
             if own != fitted:
                 raise ConfigurationError(
-                    "calibration", calibration.name, f"was fitted with {name} = {fitted!r}, and "
-                    f"these scores are made with {own!r}",
-                )  # fmt: skip
+                    "calibration",
+                    calibration.name,
+                    f"was fitted with {name} = {fitted!r}, and these scores are made with {own!r}",
+                )
 
     def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
         """Return every score without a value, all for the same reason."""
         by = self._stamp(by)
         return tuple(
-            Score(name=name, status="unscored", unscored=code, reason=reason, by=by,
-                  threshold=self.thresholds.get(name))
+            Score(
+                name=name,
+                status="unscored",
+                unscored=code,
+                reason=reason,
+                by=by,
+                threshold=self.thresholds.get(name),
+            )
             for name in TRACE_SCORES
-        )  # fmt: skip
+        )
 
     def score(self, call: SentencizedCall, labelling: Labelling, by: By) -> tuple[Score, ...]:
         """Score one call from a judge's labelling.
@@ -193,8 +192,9 @@ class Trace(LabelMetric):
     def _stamp(self, by: By) -> By:
         """Add formulas, baseline and calibration to the maker."""
         stamped: dict[str, str | int | None] = {
-            "formulas": self.formulas, "relevance_baseline": self.relevance_baseline,
-        }  # fmt: skip
+            "formulas": self.formulas,
+            "relevance_baseline": self.relevance_baseline,
+        }
         if self.calibration is not None:
             stamped["calibration"] = self.calibration.stamp
         return by.model_copy(update=stamped)
@@ -250,9 +250,16 @@ class _CallScorer:
         """Make a scored score."""
         # Six per call: `model_construct` takes five times as long. `value` is computed, in [0, 1].
         given = {
-            "name": name, "status": "scored", "value": value, "raw": value, "scale": (0.0, 1.0),
-            "threshold": self._threshold(name), "warnings": self.warnings, "by": self.by, **fields,
-        }  # fmt: skip
+            "name": name,
+            "status": "scored",
+            "value": value,
+            "raw": value,
+            "scale": (0.0, 1.0),
+            "threshold": self._threshold(name),
+            "warnings": self.warnings,
+            "by": self.by,
+            **fields,
+        }
         return trusted(Score, {**_DEFAULTS, **given}, set(given))
 
     def _threshold(self, name: str) -> float | None:
@@ -269,8 +276,15 @@ class _CallScorer:
     ) -> Score:
         """Make a score that follows from the counts of keys, with its estimate."""
         estimate = self._calibrated(name, value, self._estimate(name, expected))
-        return self._score(name, value, method="labels", reason=reason, evidence=proof,
-                           n=self.counts.total, estimate=estimate)  # fmt: skip
+        return self._score(
+            name,
+            value,
+            method="labels",
+            reason=reason,
+            evidence=proof,
+            n=self.counts.total,
+            estimate=estimate,
+        )
 
     def _calibrated(
         self, name: str, value: float, estimate: ScoreEstimate | None
@@ -295,9 +309,10 @@ class _CallScorer:
         if (estimate is None) != (fit.estimator == "labels"):
             kind = "no estimate" if estimate is None else f"an estimate ({estimate.method})"
             raise ConfigurationError(
-                "calibration", name, f"was fitted on the estimator {fit.estimator!r}, and this "
-                f"judge now gives {kind}",
-            )  # fmt: skip
+                "calibration",
+                name,
+                f"was fitted on the estimator {fit.estimator!r}, and this judge now gives {kind}",
+            )
         return _score_estimate(fitted, error, "calibration")
 
     def _estimate(
@@ -406,14 +421,24 @@ class _CallScorer:
             probability = estimate.value
         unmixed = self.maps is None and self.labels.adherence_by_words() is not None
         return self._score(
-            "adherence", value, method="labels", evidence=proof, n=len(keys),
-            probability=probability, estimate=estimate,
+            "adherence",
+            value,
+            method="labels",
+            evidence=proof,
+            n=len(keys),
+            probability=probability,
+            estimate=estimate,
             warnings=(*self.warnings, _UNMIXED) if unmixed else self.warnings,
             reason=self._worded(
-                adherence_reason, self.labels, self.call, self.trace.formulas, value,
-                None if calibrated else probability, self.threshold,
+                adherence_reason,
+                self.labels,
+                self.call,
+                self.trace.formulas,
+                value,
+                None if calibrated else probability,
+                self.threshold,
             ),
-        )  # fmt: skip
+        )
 
     def supported_fraction(self) -> Score:
         supports = [self.labels.support(sentence.key) for sentence in self.call.response]
@@ -421,11 +446,14 @@ class _CallScorer:
         if value is None:
             return self._unlabelled("supported_fraction", None)
         return self._score(
-            "supported_fraction", value, method="labels", n=len(supports),
+            "supported_fraction",
+            value,
+            method="labels",
+            n=len(supports),
             reason=f"{supports.count('full')} of {len(supports)} response "
-                   f"sentence{'' if len(supports) == 1 else 's'} fully supported, "
-                   f"{supports.count('partial')} partially.",
-        )  # fmt: skip
+            f"sentence{'' if len(supports) == 1 else 's'} fully supported, "
+            f"{supports.count('partial')} partially.",
+        )
 
     def retrieval_alone(self) -> tuple[Score, ...]:
         """Score a retrieval without a response: only context relevance applies."""
@@ -448,9 +476,16 @@ class _CallScorer:
         self, name: str, code: UnscoredCode, reason: str, proof: dict[str, JsonValue] | None = None
     ) -> Score:
         """Make an unscored score."""
-        return Score(name=name, status="unscored", unscored=code, reason=reason, evidence=proof,
-                     threshold=self.trace.thresholds.get(name), warnings=self.warnings,
-                     by=self.by)  # fmt: skip
+        return Score(
+            name=name,
+            status="unscored",
+            unscored=code,
+            reason=reason,
+            evidence=proof,
+            threshold=self.trace.thresholds.get(name),
+            warnings=self.warnings,
+            by=self.by,
+        )
 
     def average(self, scores: list[Score]) -> Score:
         values = [score.value for score in scores if score.value is not None]
@@ -460,6 +495,9 @@ class _CallScorer:
                     "trace_average", score.unscored, f"{score.name} has no value: {score.reason}"
                 )
         return self._score(
-            "trace_average", math.fsum(values) / len(values), n=len(values), method="mean",
+            "trace_average",
+            math.fsum(values) / len(values),
+            n=len(values),
+            method="mean",
             reason="Mean of " + ", ".join(f"{s.name} {s.value:.2f}" for s in scores) + ".",
-        )  # fmt: skip
+        )

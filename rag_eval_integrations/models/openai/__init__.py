@@ -11,9 +11,8 @@ _address.py        checks of the URL; Azure's; why no connection could be made, 
 """
 
 from rag_eval_integrations._lazy import publish
-from rag_eval_integrations.models.openai._capabilities import Capabilities
 from rag_eval_integrations.models.openai.model import OpenAIModel
 
-__all__ = ["Capabilities", "OpenAIModel"]
+__all__ = ["OpenAIModel"]
 
 publish(__name__, __all__)

@@ -23,6 +23,7 @@ from rag_eval_integrations.errors import (
     JudgeOutputError,
     JudgeRejectedError,
     JudgeUnavailableError,
+    whole_number,
     without_secrets,
 )
 from rag_eval_integrations.models.completion import Completion, CompletionRequest
@@ -364,8 +365,8 @@ def _check_numbers(timeout: float, temperature: float | None, max_tokens: int | 
         raise ConfigurationError("timeout", timeout, "should be a number of seconds above 0")
     if temperature is not None and not is_amount(temperature, or_zero=True):
         raise ConfigurationError("temperature", temperature, "should be a number from 0")
-    if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
-        raise ConfigurationError("max_tokens", max_tokens, "should be a whole number from 1")
+    if max_tokens is not None:
+        whole_number("max_tokens", max_tokens)
 
 
 def _checked_body(fields: Mapping[str, JsonValue] | None) -> dict[str, JsonValue]:

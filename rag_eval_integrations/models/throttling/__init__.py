@@ -10,10 +10,10 @@ adaptive concurrency and the circuit breaker.
 """
 
 from rag_eval_integrations._lazy import publish
-from rag_eval_integrations.models.completion import Reason, Waiting
+from rag_eval_integrations.models.completion import Waiting
 from rag_eval_integrations.models.throttling._limits import LocalPermits, Permits
 from rag_eval_integrations.models.throttling.model import ThrottledModel
 
-__all__ = ["LocalPermits", "Permits", "Reason", "ThrottledModel", "Waiting"]
+__all__ = ["LocalPermits", "Permits", "ThrottledModel", "Waiting"]
 
 publish(__name__, __all__)

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
 from rag_eval_integrations.models.completion import CompletionRequest
@@ -168,12 +168,14 @@ class LocalPermits:
         rpm: requests per minute, above 0; None for no limit.
         tpm: tokens per minute, above 0; None for no limit.
         clock: returns seconds, like `time.monotonic`.
-        slack: seconds that a permit may take to the request that it lets start, from 0; above 0
-            where that is in another process.
 
     Raises:
         ConfigurationError: for a limit out of its range.
     """
+
+    _slack: ClassVar[float] = 0.0
+    """Seconds that a permit may take to the request that it lets start: above 0 where that is in
+    another process."""
 
     def __init__(
         self,
@@ -181,13 +183,12 @@ class LocalPermits:
         tpm: float | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
-        slack: float = 0.0,
     ) -> None:
         for field, number in (("rpm", rpm), ("tpm", tpm)):
             if number is not None and not is_amount(number):
                 raise ConfigurationError(field, number, "use a finite number above 0")
-        self._requests = None if rpm is None else PerMinute(rpm, slack)
-        self._tokens = None if tpm is None else PerMinute(tpm, slack)
+        self._requests = None if rpm is None else PerMinute(rpm, self._slack)
+        self._tokens = None if tpm is None else PerMinute(tpm, self._slack)
         self._clock = clock
         self._lock = threading.Lock()
 

@@ -18,6 +18,7 @@ from rag_eval_integrations.errors import (
     ConfigurationError,
     JudgeError,
     JudgeUnavailableError,
+    whole_number,
 )
 from rag_eval_integrations.models.completion import (
     Completion,
@@ -73,11 +74,8 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
         deadline: seconds from the start of the first attempt to the end of the last, above 0. Time
             in the queue before the first attempt does not count: of 10,000 requests at `rpm=30` the
             last one waits for hours.
-        max_attempts: most attempts per request, from 1.
         on_wait: called when a wait with a known end begins, on the thread that waits; it should
             return quickly. If it raises, it is not called again.
-        max_failures: requests in a row that fail for good before the circuit opens, from 1.
-        cool_down: seconds for which requests then fail at once, from 0.
         clock: returns seconds, like `time.monotonic`; timers are the running loop's, so a test
             that controls the loop's time passes `loop.time`.
 
@@ -86,6 +84,12 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
     """
 
     retries = True
+    _max_attempts = 8
+    """Most attempts per request."""
+    _max_failures = 5
+    """Requests in a row that fail for good before the circuit opens."""
+    _cool_down = 30.0
+    """Seconds for which requests then fail at once."""
 
     def __init__(
         self,
@@ -96,23 +100,12 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
         permits: Permits | None = None,
         max_concurrency: int = 32,
         deadline: float = 300.0,
-        max_attempts: int = 8,
         on_wait: Callable[[Waiting], None] | None = None,
-        max_failures: int = 5,
-        cool_down: float = 30.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if not is_amount(deadline):
             raise ConfigurationError("deadline", deadline, "use a finite number above 0")
-        for field, count in (
-            ("max_concurrency", max_concurrency),
-            ("max_attempts", max_attempts),
-            ("max_failures", max_failures),
-        ):
-            if type(count) is not int or count < 1:
-                raise ConfigurationError(field, count, "use a whole number from 1")
-        if not is_amount(cool_down, or_zero=True):
-            raise ConfigurationError("cool_down", cool_down, "use a finite number from 0")
+        whole_number("max_concurrency", max_concurrency)
         if permits is not None and not isinstance(permits, Permits):
             raise ConfigurationError(
                 "permits", permits, "pass an object with `async take(requests, tokens)`"
@@ -121,8 +114,7 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
         self._permits = permits
         self._rpm, self._tpm, self._most = rpm, tpm, max_concurrency
         self.max_concurrency: int = max_concurrency
-        self._deadline, self._max_attempts = deadline, max_attempts
-        self._max_failures, self._cool_down = max_failures, cool_down
+        self._deadline = deadline
         self._on_wait, self._clock = on_wait, clock
         self._random = random.Random()
         self._warned = False
@@ -264,7 +256,7 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
     ) -> None:
         """Wait before the next attempt, or raise the reason why there is none.
 
-        There is none after `max_attempts`, when the pause would go beyond the deadline, when no
+        There is none after the last attempt, when the pause would go beyond the deadline, when no
         connection could be made twice, or once in more than a second, and when the circuit opens.
         Each but the last is counted for the circuit.
 
@@ -278,7 +270,7 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
             queue.record_failure(str(last), unreachable=unreachable)
             raise attempts.error(self._clock(), "no connection") from last
         if attempts.made >= self._max_attempts:
-            raise self._given_up(queue, attempts, "the maximum (`max_attempts`)") from last
+            raise self._given_up(queue, attempts, "the maximum") from last
         seconds = pause(attempts.made, last.retry_after, self._random)
         if unreachable:
             seconds = _SOON

@@ -10,7 +10,8 @@ import pytest
 
 from rag_eval_integrations import GEval
 from rag_eval_integrations.errors import ConfigurationError, InputError
-from rag_eval_integrations.metrics.geval import is_geval_file, named_geval, read_geval
+from rag_eval_integrations.metrics.geval import read_geval
+from rag_eval_integrations.metrics.geval.metric import is_geval_file, named_geval
 
 
 def write(folder: Path, text: str, name: str = "politeness.geval.yaml") -> Path:

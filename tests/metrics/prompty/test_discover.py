@@ -11,12 +11,10 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.prompty import (
     PromptyMetric,
     discover_metrics,
-    lint,
     load_prompty,
-    metric_files,
     parse_prompty,
 )
-from rag_eval_integrations.metrics.prompty.metric import distinct
+from rag_eval_integrations.metrics.prompty.metric import distinct, lint, metric_files
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.metrics.prompty import Input, Prompty, load_prompty, parse_prompty
+from rag_eval_integrations.metrics.prompty import Prompty, load_prompty, parse_prompty
+from rag_eval_integrations.metrics.prompty.file import Input
 
 FILE = """\
 ---

@@ -13,7 +13,7 @@ from random import Random
 import pytest
 from fuzz import disturbed, fuzz, mangled, written
 
-from rag_eval_integrations.metrics.prompty import read_score, read_verdict
+from rag_eval_integrations.metrics.prompty._reply import read_score, read_verdict
 
 
 def test_a_score_is_read() -> None:

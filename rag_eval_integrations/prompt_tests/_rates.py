@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Literal
 
 from rag_eval_integrations._visible import counted
-from rag_eval_integrations.metrics.prompty.reply import Outcome
+from rag_eval_integrations.metrics.prompty._reply import Outcome
 from rag_eval_integrations.prompt_tests.records import (
     Judged,
     MetricResult,

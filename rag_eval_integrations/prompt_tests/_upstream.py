@@ -13,7 +13,7 @@ from pydantic import JsonValue, ValidationError
 
 from rag_eval_integrations._contain import words_of
 from rag_eval_integrations.errors import ConfigurationError, InputError, RagEvalError, written
-from rag_eval_integrations.metrics.prompty.reply import Outcome, read_verdict
+from rag_eval_integrations.metrics.prompty._reply import Outcome, read_verdict
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import (
     Judged,
@@ -27,8 +27,7 @@ from rag_eval_integrations.prompt_tests.records import (
     input_text,
     make_uid,
 )
-from rag_eval_integrations.records import whole_text
-from rag_eval_integrations.records._json import input_error, is_finite, shown
+from rag_eval_integrations.records._json import input_error, is_finite, shown, whole_text
 
 Row = Mapping[str, Any]
 
@@ -242,8 +241,14 @@ def make_test(
     """
     rule_id = whole_of(row, "ruleid")
     rule = (by_id or {}).get(rule_id or 0)
-    known = {"rule": "", "inverse": bool(rule and rule.inverse), "baseline": False,
-             "scenario": "", "test_id": str(number), **_read(row, _TEST)}  # fmt: skip
+    known = {
+        "rule": "",
+        "inverse": bool(rule and rule.inverse),
+        "baseline": False,
+        "scenario": "",
+        "test_id": str(number),
+        **_read(row, _TEST),
+    }
     # With the other direction, the numbers belong to another list of rules: the text is left empty
     # rather than wrong.
     if rule is not None and not known["rule"] and rule.inverse == known["inverse"]:
@@ -256,9 +261,11 @@ def make_test(
     if original is None and text_of(row, "testinputOriginal"):
         original = {"testinput": text_of(row, "testinputOriginal")}
     return PromptTest(
-        **known, rule_id=rule_id, inputs=inputs,
+        **known,
+        rule_id=rule_id,
+        inputs=inputs,
         original=original if isinstance(original, dict) else None,
-    )  # fmt: skip
+    )
 
 
 def inputs_of(
@@ -345,8 +352,9 @@ def make_spec(
         cut: number of rules, and of inverse rules, that are numbered first, in PromptPex's way; the
             others get the numbers after these. None for all.
     """
-    first, firsts = (len(texts) if cut is None else min(cut, len(texts))
-                     for texts in (rules, inverse))  # fmt: skip
+    first, firsts = (
+        len(texts) if cut is None else min(cut, len(texts)) for texts in (rules, inverse)
+    )
     direct = [
         Rule(id=number if number <= first else number + firsts, text=text)
         for number, text in enumerate(rules, start=1)
@@ -375,10 +383,15 @@ def make_spec(
 def _of_test(test: PromptTest) -> dict[str, Any]:
     """Return PromptPex's fields of a test."""
     return {
-        "ruleid": test.rule_id, "rule": test.rule, "inverse": test.inverse, "testuid": test.uid,
-        "scenario": test.scenario, "baseline": test.baseline, "testinput": test.testinput,
+        "ruleid": test.rule_id,
+        "rule": test.rule,
+        "inverse": test.inverse,
+        "testuid": test.uid,
+        "scenario": test.scenario,
+        "baseline": test.baseline,
+        "testinput": test.testinput,
         "input": test.testinput,
-    }  # fmt: skip
+    }
 
 
 def _verdict_cells(name: str, verdict: Judged) -> dict[str, Any]:
@@ -400,8 +413,11 @@ def checks_to_rows(checks: Iterable[TestCheck]) -> list[dict[str, Any]]:
         if check.validity is not None:
             row |= {**_verdict_cells("validity", check.validity), "model": check.validity.judge}
         if agreed is not None:
-            row |= {**_verdict_cells("coverage", agreed), "coverageText": check.agreement_output,
-                    "coverageEvalText": agreed.raw}  # fmt: skip
+            row |= {
+                **_verdict_cells("coverage", agreed),
+                "coverageText": check.agreement_output,
+                "coverageEvalText": agreed.raw,
+            }
         rows.append(row)
     return rows
 
@@ -432,9 +448,12 @@ def checks_from_rows(
 
 
 def _with_tests(
-    rows: Sequence[Row], prompt: PromptUnderTest, spec: Spec, tests: Sequence[PromptTest],
+    rows: Sequence[Row],
+    prompt: PromptUnderTest,
+    spec: Spec,
+    tests: Sequence[PromptTest],
     lost: list[str],
-) -> Iterator[tuple[Row, PromptTest]]:  # fmt: skip
+) -> Iterator[tuple[Row, PromptTest]]:
     """Yield rows with their tests: that with the row's `testuid`, or else one made of the row.
 
     A row of which no test can be made is left out, with a reason in `lost`.
@@ -459,12 +478,15 @@ def rule_checks_to_rows(checks: Iterable[RuleCheck], prompt_id: str) -> list[dic
     """Write checks of rules: the outcome, and the judge's reply or why there is none."""
     return [
         {
-            "id": f"{prompt_id}-{check.rule.id}", "promptid": prompt_id, "ruleid": check.rule.id,
-            "rule": check.rule.text, **_verdict_cells("grounded", check.grounded),
+            "id": f"{prompt_id}-{check.rule.id}",
+            "promptid": prompt_id,
+            "ruleid": check.rule.id,
+            "rule": check.rule.text,
+            **_verdict_cells("grounded", check.grounded),
             "model": check.grounded.judge,
         }
         for check in checks
-    ]  # fmt: skip
+    ]
 
 
 def rule_checks_from_rows(rows: Sequence[Row]) -> list[RuleCheck]:
@@ -512,11 +534,14 @@ def _row(result: Result) -> dict[str, Any]:
         row |= _verdict_cells("compliance", result.compliance)
         row["complianceReason"] = result.compliance.reason
         row["judges"] = [
-            {"judge": verdict.judge, **_verdict_cells("compliance", verdict),
-             "failed": verdict.failed}
+            {
+                "judge": verdict.judge,
+                **_verdict_cells("compliance", verdict),
+                "failed": verdict.failed,
+            }
             | ({} if verdict.probability is None else {"probability": verdict.probability})
             for verdict in result.verdicts
-        ]  # fmt: skip
+        ]
     row["metrics"] = {
         metric.key: {"content": metric.content, **metric.model_dump(exclude_defaults=True)}
         for metric in result.metrics
