@@ -41,15 +41,13 @@ _PIECE = 1 << 16
 """Characters that are gathered before they are handed on: templates yield a few at a time."""
 
 
-def pieces(
-    template: str, *, script: str | None = None, style: str = "", **context: object
-) -> Iterator[str]:
+def pieces(template: str, *, script: str = "", style: str = "", **context: object) -> Iterator[str]:
     """Render a page in pieces; what the template loops over is read as the pieces are.
 
     Args:
         template: name of a file of `templates/` that extends `base.html`.
-        script: name of the file with the page's script; None for a page without.
-        style: names of files with further rules, below those of `base.css`, apart by spaces.
+        script: names of the files with the page's script, between spaces; empty without one.
+        style: likewise those with further rules, below those of `base.css`.
         context: what the template names; at least `title`. A name that is missing is an error.
 
     Yields:
@@ -60,8 +58,8 @@ def pieces(
     """
     from markupsafe import Markup  # noqa: PLC0415  # comes with Jinja2, which takes 50 ms
 
-    css = "".join(map(_source, ("base.css", *style.split())))
-    code = _source(script) if script else ""
+    css = "".join(map(_source, ["base.css", *style.split()]))
+    code = "".join(map(_source, script.split()))
     context |= {
         "css": Markup(css),  # our own file
         "script": Markup(code),  # likewise

@@ -463,6 +463,33 @@
     return article;
   }
 
+  // --- Labels of a person, where the report was made with --review
+
+  const review = page.review
+    ? ragEvalReview({ ...page.review, who: byId("who"), status: byId("status"), gather, scoped: true })
+    : null;
+  async function gather() {
+    for (let at = 0; at * page.chunk < rows.length; at += 1) {
+      for (const call of await chunk(at)) if (call.review) review.add(call.review);
+    }
+  }
+  function ask(article, call) {
+    if (!review) return;
+    review.clear();
+    byId("tools").hidden = !call.review;
+    if (!call.review) return;
+    for (const key of call.review.asked) {
+      const isClaim = call.review.claims.includes(key);
+      const places = [...article.querySelectorAll(isClaim ? "[data-why]" : ".s[data-side='d']")];
+      let place = places.find((element) => (isClaim ? element.dataset.why : element.dataset.key) === key);
+      if (!place) continue;
+      if (!isClaim) place.after((place = make("span", {})));
+      review.controls(place, call.review, key);
+    }
+    review.refresh();
+  }
+  if (review) byId("download").addEventListener("click", review.download);
+
   // --- Evidence: hover or focus lights it, Enter or a click pins it, Escape frees it
 
   const pins = new WeakMap(); // article → [side, key]
@@ -591,6 +618,7 @@
         make("p", { class: "small quiet" }, `Call ${call.at}`, call.id ? [" · ", make("bdi", {}, call.id)] : "", call.patterns.map((found) => [" · ", named(found)])),
         legend(), articleOf(call));
       one.hidden = false;
+      ask(one.querySelector(".call"), call);
       document.body.classList.add("one");
       document.title = `${call.question.slice(0, 80)} – ${heading}`;
       if (state.s === null) scrollTo(0, 0);

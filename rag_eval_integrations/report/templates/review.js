@@ -5,12 +5,15 @@
 //
 //   const review = ragEvalReview({ draw, file, who, status });  // `who` is the input with the name
 //   review.controls(element, call, key);                        // buttons at a sentence
-//   review.download();
+//   review.clear();                                             // its element has gone
+//   review.add(call);                                           // one that has no buttons now
+//   review.download();                                          // `gather` has added all calls
 //
-// A call is { row: texts of its whole line, asked: keys, claims: keys, documents: keys }.
-const ragEvalReview = ({ draw, file, who, status }) => {
-  const calls = new Set();
-  const items = [];
+// A call is { row: texts of its whole line, asked: keys, claims: keys, documents: keys }. On a page
+// with keys of its own, ours are for the buttons alone (`scoped`).
+const ragEvalReview = ({ draw, file, who, status, gather = () => {}, scoped = false }) => {
+  const calls = new Map(); // by row key
+  let items = [];
   const unkept = new Map(); // where the browser keeps nothing, as in a sandbox
   let current = -1;
 
@@ -44,7 +47,7 @@ const ragEvalReview = ({ draw, file, who, status }) => {
 
   function lines() {
     const written = [];
-    for (const call of calls) {
+    for (const call of calls.values()) {
       const said = new Map(call.asked.map((key) => [key, read(call, key)]).filter(([, one]) => one));
       const { row_key, id } = call.row;
       for (const [key, { label, when }] of said) {
@@ -68,7 +71,8 @@ const ragEvalReview = ({ draw, file, who, status }) => {
     }
     return written.map((line) => `${JSON.stringify(line)}\n`);
   }
-  function download() {
+  async function download() {
+    await gather();
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob(lines(), { type: "application/x-ndjson" }));
     link.download = file;
@@ -85,9 +89,10 @@ const ragEvalReview = ({ draw, file, who, status }) => {
       answered += said !== null;
       buttons.forEach((button, at) => button.setAttribute("aria-pressed", said?.label === (at === 0)));
     }
-    const whole = [...calls].filter(isWhole).length;
+    const shown = new Set(items.map(({ call }) => call));
+    const whole = [...shown].filter(isWhole).length;
     status.textContent =
-      `${answered} of ${items.length} sentences answered, ${whole} of ${calls.size} calls labelled whole.` +
+      `${answered} of ${items.length} sentences answered, ${whole} of ${shown.size} ${shown.size === 1 ? "call" : "calls"} labelled whole.` +
       (unkept.size ? " This browser keeps nothing: download before you close the page." : "");
   }
   function go(at) {
@@ -110,8 +115,13 @@ const ragEvalReview = ({ draw, file, who, status }) => {
     const next = items.findIndex(({ call, key }, place) => place > at && read(call, key) === null);
     if (next >= 0) go(next);
   }
+  const add = (call) => calls.set(call.row.row_key, call);
+  function clear() {
+    items = [];
+    current = -1;
+  }
   function controls(element, call, key) {
-    calls.add(call);
+    add(call);
     const at = items.length;
     const isClaim = call.claims.includes(key);
     const words = isClaim ? ["supported", "not supported"] : ["relevant", "not relevant"];
@@ -146,13 +156,14 @@ const ragEvalReview = ({ draw, file, who, status }) => {
   };
   document.addEventListener("keydown", (event) => {
     const typed = event.target.closest?.("input, select, textarea");
+    if (scoped && !event.target.closest?.(".ask")) return;
     if (typed || event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
     event.preventDefault();
     keys[event.key]();
   });
   window.addEventListener("storage", refresh); // another tab
   who.addEventListener("input", refresh);
-  return { controls, download, refresh };
+  return { add, clear, controls, download, refresh };
 };
 
 // The page of `rag-eval review --page`.
