@@ -12,7 +12,8 @@ import os
 import zlib
 from base64 import b64encode
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from heapq import heappush, heappushpop, nlargest
 from pathlib import Path
 from random import Random
@@ -87,22 +88,27 @@ def report_pieces(
     title: str = "RAG evaluation",
     calls: int = MOST_CALLS,
     groups: Groups | None = None,
+    part: Part | None = None,
 ) -> Iterator[str]:
     """Render the report in pieces, for standard output; arguments as for `write_report`.
 
-    `groups` are filled by whoever yields the evaluations.
+    `groups` are filled by whoever yields the evaluations; `part` says of what they are a part.
 
     Raises:
         ConfigurationError: `calls` is below 1.
     """
     if calls < 1:
         raise ConfigurationError("calls", calls, "use a number from 1")
-    summary, chosen, table = Summary(), _ChosenCalls(calls), _Table()
+    summary, chosen = Summary(), _ChosenCalls(calls)
+    table = _Table(part.first if part else 0)
     conversations = Conversations()
     for evaluation in evaluations:
-        summary.add(evaluation)
+        if part is None:
+            summary.add(evaluation)
         chosen.add(evaluation)
         conversations.add(evaluation)
+    if part is not None:
+        summary = part.summary
     worst: dict[int, View] = {number: {} for number in chosen.gravest()}
     for number, packed in chosen.in_order():
         view = table.add(packed)
@@ -116,15 +122,49 @@ def report_pieces(
         **overview(summary),
         groups=groups,
         conversations=conversations,
-        settings=table.settings(summary),
+        settings=table.settings(summary, part.more if part else None),
         index=table.index,
         chunks=table.chunks(),
-        selection=chosen.words(),
+        selection=part.words if part else chosen.words(),
+        part=part,
+        served=part is not None,
         worst=list(worst.values()),
         signs=SIGNS,
         states=WORDS,
         evidence_of=evidence_of,
     )
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the calls of a run, as a server shows it: the figures are of all of them."""
+
+    summary: Summary
+    first: int
+    """Number of calls in front of the part."""
+    words: str
+    """What is shown of the run, in a sentence; empty for all of it."""
+    links: Sequence[tuple[str, str]]
+    """Name and address of the pages beside this one; an address is empty for the page itself."""
+    state: str
+    """What the run does now; empty for one that has ended."""
+    more: str
+    """Address that gives calls behind those of the page; empty where none will come."""
+
+
+def more_calls(evaluations: Iterable[Evaluation], first: int) -> dict[str, Any]:
+    """Return calls as JSON that adds them to a page that is open.
+
+    Args:
+        evaluations: the calls.
+        first: number of calls in front of them.
+    """
+    table = _Table(first)
+    for evaluation in evaluations:
+        table.add(_packed(evaluation))
+    settings = table.settings(Summary())
+    names = {name: settings[name] for name in ("scores", "codes", "patterns")}
+    return {**names, "index": table.index, "chunks": table.chunks()}
 
 
 def evidence_of(call: View, key: str) -> list[str]:
@@ -263,9 +303,14 @@ def _packed(evaluation: Evaluation) -> bytes:
 
 
 class _Table:
-    """The index of the calls, and their details in pieces."""
+    """The index of the calls, and their details in pieces.
 
-    def __init__(self) -> None:
+    Args:
+        first: number of calls in front of them.
+    """
+
+    def __init__(self, first: int = 0) -> None:
+        self._first = first
         self.index: list[Any] = []
         self._pieces: list[str] = []
         self._piece: list[bytes] = []
@@ -282,7 +327,11 @@ class _Table:
         After a hundred calls, a piece is compressed.
         """
         view, scores = from_json(zlib.decompress(packed))
-        view = {"at": len(self.index) + 1, "row": self._link(view.pop("link")), **view}
+        view = {
+            "at": self._first + len(self.index) + 1,
+            "row": self._link(view.pop("link")),
+            **view,
+        }
         self.index.append(data(self._row(view, scores)))
         # As bytes at once: a hundred calls are too many objects for the garbage collector.
         self._piece.append(to_json(view))
@@ -303,8 +352,13 @@ class _Table:
             self._end_piece()
         return self._pieces
 
-    def settings(self, summary: Summary) -> dict[str, Any]:
-        """Gather what the script needs beside the calls."""
+    def settings(self, summary: Summary, more: str | None = None) -> dict[str, Any]:
+        """Gather what the script needs beside the calls.
+
+        Args:
+            summary: the figures.
+            more: address that gives further calls, see `Part`; None for a page from disk.
+        """
         several = Counter(score.name for score in summary.scores)
         return {
             "scores": [shown(name) for name in self._names],
@@ -321,6 +375,8 @@ class _Table:
             "chunk": _CHUNK,
             "printed": _PRINTED,
             "part": len(self.index) < summary.calls,
+            "first": self._first,
+            **({} if more is None else {"more": more}),
         }
 
     def _link(self, name: str) -> str:

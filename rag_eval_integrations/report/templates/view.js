@@ -1,0 +1,65 @@
+"use strict";
+// Keeps the list of runs fresh: every two seconds it asks for the page, which the server renders
+// where something has changed, and puts in place what differs. What is picked and focused stays.
+(() => {
+  const gone = document.getElementById("gone");
+  let tag = "";
+
+  function keep(old, fresh) {
+    // An element as it is now, in place of the old one, with what a person did to that.
+    const boxes = [...old.querySelectorAll("input")];
+    const parts = "a, button, input, summary";
+    const at = [...old.querySelectorAll(parts)].indexOf(document.activeElement);
+    for (const box of fresh.querySelectorAll("input")) {
+      box.checked = boxes.some((one) => one.value === box.value && one.checked);
+    }
+    for (const [place, one] of [...fresh.querySelectorAll("details")].entries()) {
+      one.open = old.querySelectorAll("details")[place]?.open ?? false;
+    }
+    old.replaceWith(fresh);
+    if (at >= 0) fresh.querySelectorAll(parts)[at]?.focus({ preventScroll: true });
+  }
+  const rowsOf = (element) => element.querySelector("tbody");
+  const headOf = (element) => element.querySelector("thead")?.outerHTML;
+  function refresh(old, fresh) {
+    const body = rowsOf(old);
+    if (!body || !rowsOf(fresh) || headOf(old) !== headOf(fresh) || !body.querySelector("tr[id]")) {
+      if (old.outerHTML !== fresh.outerHTML) keep(old, document.importNode(fresh, true));
+      return;
+    }
+    old.querySelector("h2").textContent = fresh.querySelector("h2").textContent;
+    const known = new Map([...body.children].map((row) => [row.id, row]));
+    let place = null;
+    for (const row of [...rowsOf(fresh).children]) {
+      let mine = known.get(row.id);
+      known.delete(row.id);
+      if (!mine) mine = document.importNode(row, true);
+      else if (mine.outerHTML !== row.outerHTML) {
+        const newer = document.importNode(row, true);
+        keep(mine, newer);
+        mine = newer;
+      }
+      const next = place ? place.nextSibling : body.firstChild;
+      if (mine !== next) body.insertBefore(mine, next);
+      place = mine;
+    }
+    for (const row of known.values()) row.remove();
+  }
+
+  async function ask() {
+    if (document.hidden) return;
+    try {
+      const response = await fetch(location.href, { headers: { "If-None-Match": tag } });
+      gone.hidden = response.ok || response.status === 304;
+      gone.textContent = gone.hidden ? "" : "The server was started anew: open the address that it printed.";
+      if (!response.ok) return;
+      tag = response.headers.get("ETag") || "";
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      for (const fresh of page.querySelectorAll("[data-live]")) refresh(document.getElementById(fresh.id), fresh);
+    } catch {
+      gone.textContent = "The server does not answer; this is what it said last.";
+      gone.hidden = false;
+    }
+  }
+  setInterval(ask, 2000);
+})();
