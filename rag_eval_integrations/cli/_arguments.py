@@ -344,6 +344,26 @@ class ReportOptions(SkipInvalid, Where, Overwrite, FailUnder):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ViewOptions:
+    """Show the runs of a folder in a browser, as they grow.
+
+    Whoever has the token of the address sees them; it is new at each start.
+    """
+
+    folder: Path = argument("Folder with files of evaluations.", "[FOLDER]", Path())
+    host: str = _output(
+        "Address to listen at; one that other machines reach needs --token.",
+        metavar="HOST",
+        default="127.0.0.1",
+    )
+    port: int = _output(
+        "Port to listen at; 0 is any.", metavar="PORT", min=0, max=65_535, default=8230
+    )
+    token: str | None = _output("Token of the address.", metavar="WORD")
+    open: bool = _output("Open the browser.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ExplainOptions(SkipInvalid):
     """Show the prompt of one call, its labels and their scores.
 

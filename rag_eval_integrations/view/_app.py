@@ -1,0 +1,149 @@
+"""The pages of `rag-eval view`, by the code of `report`, and who may see them.
+
+Whoever has the token sees the pages: it comes once in an address, and is a cookie from then on. A
+name that leads here by a trick of DNS, and a request that another site makes, are refused.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from datetime import UTC, datetime
+from ipaddress import ip_address
+
+from rag_eval_integrations.errors import extra
+from rag_eval_integrations.report import _page
+from rag_eval_integrations.view._pages import listing, more_of, run_page
+from rag_eval_integrations.view._runs import Folder, ReplacedError
+
+with extra("view"):
+    from starlette.applications import Starlette
+    from starlette.datastructures import MutableHeaders
+    from starlette.requests import Request
+    from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+    from starlette.routing import Route
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_HEADERS = {
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    # The pages themselves name the script and style that may run.
+    "Content-Security-Policy": "frame-ancestors 'none'; object-src 'none'",
+}
+
+
+class Guard:
+    """Answers whoever has no business here, and says what a browser may do with the rest.
+
+    Args:
+        app: what answers everybody else.
+        token: opens the pages.
+        host: a further name by which the server may be called; addresses in numbers are no trick.
+        port: names the cookie, which all ports of a machine share.
+    """
+
+    def __init__(self, app: ASGIApp, token: str, host: str, port: int) -> None:
+        self._app = app
+        self._token = token
+        self._names = {"localhost", host.lower(), socket.gethostname().lower()}
+        self._cookie = f"rag-eval-view-{port}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        answer = self._refusal(Request(scope)) or self._app
+        await answer(scope, receive, with_headers)
+
+    def _refusal(self, request: Request) -> Response | None:
+        """Answer a request that may not pass, or that brings the token; None for all others."""
+        host = request.headers.get("host", "")
+        if not self._is_ours(host):
+            return _message("Not this name", "Use the address that was printed.", 421)
+        if request.method not in ("GET", "HEAD"):
+            origin = request.headers.get("origin", "")
+            if origin.partition("://")[2] != host:
+                return _message("Refused", "Another site made this request.", 403)
+        given = request.query_params.get("token") if request.url.path == "/" else None
+        if given is not None and self._opens(given):
+            answer = RedirectResponse("/", 303)
+            answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
+            return answer
+        if not self._opens(request.cookies.get(self._cookie, "")):
+            words = "Open the address that `rag-eval view` printed last, with its token."
+            return _message("No token", words, 403)
+        return None
+
+    def _opens(self, given: str) -> bool:
+        return secrets.compare_digest(given.encode(), self._token.encode())
+
+    def _is_ours(self, host: str) -> bool:
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+        name = name.strip("[]").lower()
+        try:
+            ip_address(name)
+        except ValueError:
+            return name in self._names
+        return True
+
+
+def _message(title: str, words: str, status: int) -> Response:
+    """Say why there is nothing to see."""
+    content = _page.pieces("message.html", title=title, words=words, served=True)
+    return HTMLResponse("".join(content), status)
+
+
+def application(folder: Folder, token: str, host: str, port: int) -> ASGIApp:
+    """Make the application that serves the runs of a folder.
+
+    Args:
+        folder: the runs.
+        token: opens the pages.
+        host: the name that it listens at.
+        port: likewise.
+    """
+
+    def runs(request: Request) -> Response:
+        folder.runs()
+        minute = int(datetime.now(UTC).timestamp()) // 60  # an age changes, too
+        tag = f'"{folder.version}-{minute}"'
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304)
+        return HTMLResponse("".join(listing(folder)), headers={"ETag": tag})
+
+    def run(request: Request) -> Response:
+        found = folder.run(request.path_params["address"])
+        if found is None:
+            return _message("No such run", _GONE, 404)
+        try:
+            return HTMLResponse("".join(run_page(found, _number(request, "page", 1))))
+        except IndexError:
+            return _message("No such page", _GONE, 404)
+        except (OSError, ReplacedError):
+            folder.forget(found)
+            return _message("The file was changed just now", "Load the page anew.", 409)
+
+    def more(request: Request) -> Response:
+        address, first = request.path_params["address"], _number(request, "first", 0)
+        return JSONResponse(more_of(folder, address, first))
+
+    routes = [Route("/", runs), Route("/run/{address}", run), Route("/run/{address}/more", more)]
+    return Guard(Starlette(routes=routes), token, host, port)
+
+
+_GONE = "The folder does not hold it any more, or never did."
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    """Read a number of an address; 0, which names nothing, for what is none."""
+    text = request.query_params.get(name, str(default))
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
