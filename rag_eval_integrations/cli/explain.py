@@ -13,10 +13,11 @@ from rag_eval_integrations.dataset._evals import read_evaluations
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset.rows import labelled_from_evaluation
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations._call_view import STATES, citation_faults
 from rag_eval_integrations.judges import _prompt as prompt
 from rag_eval_integrations.judges.llm import prompts_of
 from rag_eval_integrations.records import By, Evaluation, Score
-from rag_eval_integrations.records._shown import EARLIER, STATES, citation_faults
+from rag_eval_integrations.records._shown import EARLIER
 from rag_eval_integrations.sentences._citations import without_citations
 
 _MOST_IDS = 1_000

@@ -188,9 +188,9 @@ def report(options: StoreReportOptions) -> int:
 
 def _pieces(store: Store, every: float | None) -> Iterator[str]:
     """Yield the page of a store."""
+    from rag_eval_integrations.evaluations._call_view import SIGNS, WORDS, view_of  # noqa: PLC0415
     from rag_eval_integrations.report import _page  # noqa: PLC0415  # as above
     from rag_eval_integrations.report._conversations import Conversations  # noqa: PLC0415
-    from rag_eval_integrations.report._html_call import SIGNS, WORDS, view_of  # noqa: PLC0415
     from rag_eval_integrations.report.html import evidence_of  # noqa: PLC0415
 
     judges = Counter[str]()

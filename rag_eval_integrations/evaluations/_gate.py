@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple
 
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations._call_view import unsupported
 from rag_eval_integrations.evaluations._paired import Outcome, ScoreDifference
 from rag_eval_integrations.evaluations.comparison import Comparison, Source, compare
-from rag_eval_integrations.records._shown import unsupported
 
 _WORST = 5
 _SENTENCES = 3

@@ -17,12 +17,13 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.evaluations._call_view import unsupported
 from rag_eval_integrations.evaluations._filters import metadata_of
 from rag_eval_integrations.evaluations._paired import millionths
 from rag_eval_integrations.metrics.retrieval import LABEL_RETRIEVAL_SCORES
 from rag_eval_integrations.records import Evaluation, Means, Sentence
 from rag_eval_integrations.records._conversation import CONVERSATION, conversation_in
-from rag_eval_integrations.records._shown import LEXICAL, unsupported
+from rag_eval_integrations.records._shown import LEXICAL
 
 T = TypeVar("T")
 

@@ -14,12 +14,12 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 
 from rag_eval_integrations._visible import visible_json
 from rag_eval_integrations.errors import extra
+from rag_eval_integrations.evaluations._call_view import unsupported
 from rag_eval_integrations.evaluations._cells import Cell, Row, csv_pieces, inline, markdown_table
 from rag_eval_integrations.evaluations._groups import Groups
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary, maker_words
 from rag_eval_integrations.metrics import diagnose
 from rag_eval_integrations.records import SCHEMA, Evaluation
-from rag_eval_integrations.records._shown import unsupported
 from rag_eval_integrations.records.mean import Interval
 
 # --- One row per call

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import _paired
+from rag_eval_integrations.evaluations._notebook import text
 from rag_eval_integrations.evaluations._paired import (
     SEED,
     ScoreDifference,
@@ -37,7 +38,6 @@ from rag_eval_integrations.evaluations._pairing import (
 from rag_eval_integrations.evaluations._pooling import OF_RETRIEVAL, Agreement, Pairs, Pools
 from rag_eval_integrations.evaluations.summary import aligned, caution
 from rag_eval_integrations.records import By, Evaluation
-from rag_eval_integrations.records._shown import text
 from rag_eval_integrations.records.score import score_hint
 
 Source = Iterable[Evaluation] | str | os.PathLike[str] | EvaluationsFile

@@ -7,7 +7,6 @@ objects, so that it is neither read as markup nor able to control the terminal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from string import ascii_lowercase
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
@@ -16,16 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from rag_eval_integrations._visible import one_line
+from rag_eval_integrations.evaluations._call_view import STATES, unsupported, view_of
 from rag_eval_integrations.evaluations._paired import DERIVED
-from rag_eval_integrations.records import Evaluation, Score, Sentence
-from rag_eval_integrations.records._shown import (
-    EARLIER,
-    STATES,
-    citation_faults,
-    states_of,
-    unsupported,
-    uses_of,
-)
+from rag_eval_integrations.records import Evaluation, Score
 from rag_eval_integrations.sentences import document_number
 
 # --- The common style of tables
@@ -155,30 +147,20 @@ def call_details(evaluation: Evaluation) -> Group:
     it. Long sentences are folded, whatever the terminal's width. A call without labels is shown
     without signs.
     """
-    labels = evaluation.labels
-    explanations = {s.key: entry.explanation for s, _, entry in unsupported(evaluation)}
-    faults = citation_faults(evaluation)
-    answer = _grid()
-    for sentence, state in states_of(evaluation):
-        _add_sentence(answer, state, sentence)
-        for fault in faults.get(sentence.key, ()):
-            answer.add_row("", "", "", Text(plain(fault, 300), style="dim"))
-        if explanation := explanations.get(sentence.key):
-            answer.add_row("", "", "", Text(plain(explanation, 300), style="dim"))
-    documents = _grid()
-    uses = uses_of(labels)
-    names = {str(place): name for place, name in enumerate(evaluation.document_ids)}
-    earlier = set(map(str, evaluation.earlier))
-    before = ""
-    for sentence in evaluation.sentences.documents:
-        number = sentence.key.rstrip(ascii_lowercase)
-        if number != before:
-            before = number
-            name = plain(names.get(number) or "", 60)
-            if number in earlier:
-                name = " ".join(filter(None, (name, f"({EARLIER})")))
-            documents.add_row("", Text(plain(number), style="bold"), "", Text(name, style="bold"))
-        _add_sentence(documents, uses.get(sentence.key, ""), sentence)
+    view = view_of(evaluation)
+    support = {one["key"]: one for one in view["support"]}
+    answer, documents = _grid(), _grid()
+    for key, state, _, pieces in view["response"]:
+        _add_sentence(answer, state, key, "".join(pieces))
+        one = support.get(key)
+        if one and one["why"] and (one["faults"] or state in ("none", "partial")):
+            answer.add_row("", "", "", Text(plain(one["why"], 300), style="dim"))
+    for document in view["documents"]:
+        number, name = plain(document["number"]), plain(document["name"], 60)
+        title = Text(" · ".join(filter(None, (name, document["note"]))), style="bold")
+        documents.add_row("", Text(number, style="bold"), "", title)
+        for key, use, _, words in document["sentences"]:
+            _add_sentence(documents, use, key, words)
     if is_missed(evaluation):
         style = _STYLES["none"]
         documents.add_row("", Text(STATES["none"][0], style=style), "", Text(MISSED, style=style))
@@ -190,9 +172,9 @@ def call_details(evaluation: Evaluation) -> Group:
     return Group(
         Text(f"Question  {plain(evaluation.question, 400)}", style="bold"),
         Text("Answer"),
-        answer if evaluation.sentences.response else Text(plain(evaluation.response or "  (none)")),
+        answer if view["response"] else Text(plain(view["said"] or "  (none)")),
         Text("Documents, as the model saw them"),
-        documents if evaluation.sentences.documents else Text("  (none)"),
+        documents if view["documents"] else Text("  (none)"),
         Text(f"Scores  {', '.join(scores)}"),
     )
 
@@ -251,13 +233,11 @@ def _grid() -> Table:
     return table
 
 
-def _add_sentence(table: Table, state: str, sentence: Sentence) -> None:
+def _add_sentence(table: Table, state: str, key: str, words: str) -> None:
     """Add a sentence with its sign to a call's grid."""
     style, sign = _STYLES.get(state, ""), STATES[state][0] if state else ""
-    table.add_row(
-        "", Text(sign, style=style), Text(plain(sentence.key), style=style),
-        Text(plain(sentence.text, 400), style=style if state in ("none", "partial") else ""),
-    )  # fmt: skip
+    said = Text(plain(words, 400), style=style if state in ("none", "partial") else "")
+    table.add_row("", Text(sign, style=style), Text(plain(key), style=style), said)
 
 
 def score_names(rows: Sequence[Evaluation]) -> list[str]:

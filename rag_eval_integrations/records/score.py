@@ -436,7 +436,10 @@ class Evaluation(Record):
         return _shown.evaluation_text(self)
 
     def _repr_html_(self) -> str:
-        return _shown.evaluation_html(self)
+        # Written above this room, as the cells of many calls are.
+        from rag_eval_integrations.evaluations._notebook import evaluation_html  # noqa: PLC0415
+
+        return evaluation_html(self)
 
     @model_serializer(mode="wrap")
     def _row(

@@ -12,6 +12,7 @@ from operator import eq
 from typing import Any, Literal, NamedTuple
 
 from rag_eval_integrations.evaluations import ScoreDifference
+from rag_eval_integrations.evaluations._call_view import unsupported
 from rag_eval_integrations.evaluations._pairing import Change
 from rag_eval_integrations.evaluations.comparison import (
     HEADINGS,
@@ -22,7 +23,6 @@ from rag_eval_integrations.evaluations.comparison import (
     remarks,
 )
 from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.records._shown import unsupported
 from rag_eval_integrations.report._page import drawn, pieces, shown
 from rag_eval_integrations.sentences import document_number
 

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from rag_eval_integrations._visible import counted
+from rag_eval_integrations.evaluations._call_view import drawn, flag_words, shown
 from rag_eval_integrations.evaluations.summary import (
     PatternFigures,
     ScoreFigures,
@@ -16,7 +17,6 @@ from rag_eval_integrations.evaluations.summary import (
     usage_words,
 )
 from rag_eval_integrations.records._shown import LEXICAL
-from rag_eval_integrations.report._page import drawn, flag_words, shown
 
 _BARS = 208
 _HEIGHT = 36

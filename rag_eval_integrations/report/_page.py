@@ -25,13 +25,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval_integrations import _target
-from rag_eval_integrations._visible import visible
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations._call_view import drawn, shown
 from rag_eval_integrations.records import whole_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
+
+__all__ = ["data", "drawn", "named", "pieces", "shown", "write"]
 
 _GENERATOR = b'<meta name="generator" content="rag-eval">'
 """Marks a page of this program, which may be replaced by a newer one; stands in `base.html`."""
@@ -170,62 +172,11 @@ def data(content: object) -> Markup:
     return Markup(safe)  # nothing is left in it that HTML reads as markup
 
 
-def shown(text: str) -> str:
-    r"""Make a text visible as it is: characters that act are escaped, tabs and lines stay.
-
-    A tab becomes four spaces, and `\r\n` a line end.
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    return visible(text.replace("\r\n", "\n").replace("\t", "    "))
-
-
 def named(name: str) -> Markup:
     """Write a name such as `context_relevance`, which is broken behind an underscore only."""
     from markupsafe import Markup, escape  # noqa: PLC0415
 
     return Markup("_<wbr>").join(escape(part) for part in shown(name).split("_"))
-
-
-_FLAGS = {
-    "lexical_estimate": "the judge compared words, no model read the call",
-    "contradiction": "a document contradicts a detail of the answer",
-    "doubt_spread": "a sentence of the answer joins words of several documents",
-    "local_reader": "a local model read the call",
-    "suspected_injection": "a text addresses the judge",
-    "unknown_keys": "the judge named sentences that do not exist",
-    "missing_keys": "the judge labelled some sentences only",
-    "overall_conflict": "the judge's verdict on the whole answer contradicts its labels",
-    "capture_error": "the app raised an error",
-    "capture_aborted": "the app was stopped, or its stream was not read to the end",
-    "capture_interrupted": "the app waits for somebody to go on",
-    "unsure": "its probability was near the limit",
-    "unlabelled": "it gave no labels",
-    "no_probability": "it gave no probability",
-    "rule": "the rule of the cascade said so",
-}
-
-
-def flag_words(flag: str) -> str:
-    """Write a flag and its meaning, as far as this library gave it.
-
-    A flag of another origin stands alone.
-    """
-    place, _, why = flag.partition("_")
-    meaning = _FLAGS.get(flag, "")
-    if place in ("first", "second"):
-        meaning = f"passed on by the {place} judge: {_FLAGS.get(why, why)}"
-    elif place == "cascade":
-        meaning = f"labelled by the {why} judge"
-    return shown(f"{flag}: {meaning}" if meaning else flag)
-
-
-def drawn(share: float | None, size: float = 100) -> str:
-    """Write a share as a length of `size` in an SVG; 0 without one.
-
-    Below 0 it counts as 0, above 1 as 1.
-    """
-    return f"{size * min(1.0, max(0.0, share or 0.0)):.2f}".rstrip("0").rstrip(".")
 
 
 @cache

@@ -24,10 +24,10 @@ from pydantic_core import from_json, to_json
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import Groups
+from rag_eval_integrations.evaluations._call_view import SIGNS, WORDS, View, view_of
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.report._conversations import Conversations
-from rag_eval_integrations.report._html_call import SIGNS, WORDS, View, view_of
 from rag_eval_integrations.report._html_figures import overview
 from rag_eval_integrations.report._page import data, pieces, shown, write
 

@@ -17,9 +17,9 @@ from rich.console import Console
 
 from rag_eval_integrations.cli import demo
 from rag_eval_integrations.cli.demo.corpus import LANGCHAIN_EXCHANGES, LLAMA_INDEX_EXCHANGES
+from rag_eval_integrations.evaluations._call_view import STATES
 from rag_eval_integrations.evaluations.console import MISSED
 from rag_eval_integrations.records import RagCall, from_line
-from rag_eval_integrations.records._shown import STATES
 
 from .conftest import in_process
 

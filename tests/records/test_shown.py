@@ -8,8 +8,8 @@ from pytest_runs import alone
 from runs import call
 
 from rag_eval_integrations import Document, Evaluation, RagCall, RagEvaluator, Score
+from rag_eval_integrations.evaluations._notebook import call_html
 from rag_eval_integrations.records import By, EvaluationError, JudgeInfo
-from rag_eval_integrations.records._shown import call_html
 
 pytest_plugins = "pytester"
 

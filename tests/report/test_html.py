@@ -18,8 +18,8 @@ from parsed import Parsed
 from report_rows import attacks, evaluations, graded, labelled, oven
 
 from rag_eval_integrations import Evaluation, RagCall, RagEvaluator
+from rag_eval_integrations.evaluations._call_view import view_of
 from rag_eval_integrations.report import Summary, write_report
-from rag_eval_integrations.report._html_call import view_of
 from rag_eval_integrations.report.html import report_pieces
 
 GRAVEST = "hallucination"

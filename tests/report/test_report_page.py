@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pages import run_page, text_of
 
-from rag_eval_integrations.report._html_call import SIGNS, WORDS
+from rag_eval_integrations.evaluations._call_view import SIGNS, WORDS
 
 PAGE = text_of("docs/report.md")
 

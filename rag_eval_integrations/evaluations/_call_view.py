@@ -1,6 +1,6 @@
-"""One call as a page shows it: plain data that the template and the page's script both render.
+"""One call as a person sees it: plain data that page, notebook and console render.
 
-All texts are made visible here, and every figure is written here, so that both say the same. A
+All texts are made visible here, and every figure is written here, so that all say the same. A
 sentence is `[key, state, gap, text]`: `gap` is the white space in front of it. In the response, the
 text is a list of pieces, of which every second one is a detail that a document contradicts.
 """
@@ -10,22 +10,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_lowercase
-from typing import Any
+from typing import Any, Literal
 
-from rag_eval_integrations._visible import counted, one_line
-from rag_eval_integrations.records import Evaluation, Labels, Score, Sentence
-from rag_eval_integrations.records._shown import (
-    EARLIER,
-    STATES,
-    bad_scores,
-    citation_faults,
-    states_of,
-    uses_of,
-)
-from rag_eval_integrations.report._page import drawn, flag_words, shown
+from rag_eval_integrations._visible import counted, one_line, visible
+from rag_eval_integrations.records import Evaluation, Labels, Score, Sentence, SentenceSupport
+from rag_eval_integrations.records._shown import EARLIER, LEXICAL
 
 View = dict[str, Any]
 
+STATES = {
+    "full": ("✓", "supported by the documents"),
+    "partial": ("◐", "supported in part"),
+    "none": ("✗", "not supported"),
+    "unlabelled": ("?", "not labelled by the judge"),
+    "source": ("–", "a list of sources, not judged"),
+    "ru": ("RU", "relevant and used"),
+    "r": ("R", "relevant, but not used"),
+    "u": ("U", "used, but not relevant"),
+}
+"""State of a sentence → its sign, and in words; the first five are of the response."""
 SIGNS = {state: sign for state, (sign, _) in STATES.items()}
 WORDS = {state: words for state, (_, words) in STATES.items()}
 
@@ -155,13 +158,15 @@ def _support(evaluation: Evaluation) -> Iterator[View]:
     ):
         entry = labels.entry(sentence.key)
         keys = () if entry is None else entry.supporting_sentence_keys
-        said = [*faults.get(sentence.key, ()), entry.explanation if entry else ""]
+        wrong = faults.get(sentence.key, [])
+        said = [*wrong, entry.explanation if entry else ""]
         chance = (labels.supported_probabilities or {}).get(sentence.key)
         yield {
             "key": shown(sentence.key),
             "state": labels.support(sentence.key),
             "evidence": [shown(key) for key in keys if key in known],
             "other": [shown(key) for key in keys if key not in known],
+            "faults": len(wrong),
             "why": shown("; ".join(filter(None, said))),
             "against": [*map(shown, labels.contradictions.get(sentence.key, ()))],
             "chance": "" if chance is None else f"{chance:.2f}",
@@ -365,3 +370,139 @@ def _value(value: object) -> str:
     if len(text) > _VALUE:
         return f"{shown(text[:_VALUE])}… ({len(text):,} characters)"
     return shown(text)
+
+
+# --- What is told of a call apart
+
+
+def unsupported(
+    evaluation: Evaluation, most: int | None = None
+) -> list[tuple[Sentence, Literal["none", "partial"], SentenceSupport]]:
+    """List the first response sentences that the documents do not fully support, and why.
+
+    Sentences without a verdict are left out; empty without labels. None for `most` lists all.
+    """
+    labels = evaluation.labels
+    if labels is None:
+        return []
+    against = []
+    for sentence in evaluation.sentences.claims:
+        support, entry = labels.support(sentence.key), labels.entry(sentence.key)
+        if entry is not None and (support == "none" or support == "partial"):
+            against.append((sentence, support, entry))
+    return against[:most]
+
+
+_OF_PATTERN = {
+    "hallucination": {"adherence": "none", "supported_fraction": "partial"},
+    "nothing_relevant_retrieved": {"context_relevance": "none"},
+    "context_ignored": {"context_utilization": "partial"},
+    "incomplete": {"completeness": "partial"},
+}
+"""Pattern → the scores that show it, and the state whose look and sign they have."""
+_NOT_OF_WORDS = ("context_utilization", "completeness")
+"""Scores of which a judge that compares words cannot tell a call's value."""
+
+
+def bad_scores(evaluation: Evaluation) -> dict[str, str]:
+    """Map scores with a bad value to a state, `none` or `partial`, whose look and sign they have.
+
+    A value is bad if it is 0, if it is below its threshold, or if it shows a pattern of the call. A
+    score without a value is left out.
+    """
+    bad: dict[str, str] = {}
+    for diagnosis in evaluation.diagnosis:
+        bad |= _OF_PATTERN.get(diagnosis.pattern, {})
+    if LEXICAL in evaluation.flags:
+        bad = {name: state for name, state in bad.items() if name not in _NOT_OF_WORDS}
+    values = {name: score.value for name, score in evaluation.scores.items()}
+    low = (name for name, score in evaluation.scores.items() if score.passed is False)
+    bad |= dict.fromkeys([*(name for name, value in values.items() if value == 0), *low], "none")
+    return {name: state for name, state in bad.items() if values.get(name) is not None}
+
+
+def states_of(evaluation: Evaluation) -> Iterator[tuple[Sentence, str]]:
+    """Yield the response sentences, each with its state; it is empty without labels."""
+    labels, sentences = evaluation.labels, evaluation.sentences
+    sources = set(sentences.not_claims)
+    for sentence in sentences.response:
+        state = "" if labels is None else labels.support(sentence.key)
+        yield sentence, "source" if sentence.key in sources else state
+
+
+def citation_faults(evaluation: Evaluation) -> dict[str, list[str]]:
+    """Map response sentences to what is wrong with their citations, by the metric `Citations`."""
+    score = evaluation.scores.get("citation_precision")
+    evidence: Any = (score.evidence if score else None) or {}
+    faults: dict[str, list[str]] = {}
+    for each in evidence.get("citations", ()):
+        if each["state"] != "right":
+            key = each["key"] or evaluation.sentences.claims[-1].key
+            faults.setdefault(key, []).append(f"{each['state']} citation {each['marker']}")
+    for key in evidence.get("missing", ()):
+        faults.setdefault(key, []).append("no citation of a document that supports it")
+    return faults
+
+
+def uses_of(labels: Labels | None) -> dict[str, str]:
+    """Map document sentences to their use: `r` relevant, `u` used, `ru` both.
+
+    Other sentences are left out; empty without labels.
+    """
+    relevant = set(labels.all_relevant_sentence_keys) if labels else set()
+    used = set(labels.all_utilized_sentence_keys) if labels else set()
+    return {key: "r" * (key in relevant) + "u" * (key in used) for key in relevant | used}
+
+
+# --- Texts of other people, and lengths
+
+
+def shown(text: str) -> str:
+    r"""Make a text visible as it is: characters that act are escaped, tabs and lines stay.
+
+    A tab becomes four spaces, and `\r\n` a line end.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return visible(text.replace("\r\n", "\n").replace("\t", "    "))
+
+
+def drawn(share: float | None, size: float = 100) -> str:
+    """Write a share as a length of `size` in an SVG; 0 without one.
+
+    Below 0 it counts as 0, above 1 as 1.
+    """
+    return f"{size * min(1.0, max(0.0, share or 0.0)):.2f}".rstrip("0").rstrip(".")
+
+
+_FLAGS = {
+    "lexical_estimate": "the judge compared words, no model read the call",
+    "contradiction": "a document contradicts a detail of the answer",
+    "doubt_spread": "a sentence of the answer joins words of several documents",
+    "local_reader": "a local model read the call",
+    "suspected_injection": "a text addresses the judge",
+    "unknown_keys": "the judge named sentences that do not exist",
+    "missing_keys": "the judge labelled some sentences only",
+    "overall_conflict": "the judge's verdict on the whole answer contradicts its labels",
+    "capture_error": "the app raised an error",
+    "capture_aborted": "the app was stopped, or its stream was not read to the end",
+    "capture_interrupted": "the app waits for somebody to go on",
+    "unsure": "its probability was near the limit",
+    "unlabelled": "it gave no labels",
+    "no_probability": "it gave no probability",
+    "rule": "the rule of the cascade said so",
+}
+
+
+def flag_words(flag: str) -> str:
+    """Write a flag and its meaning, as far as this library gave it.
+
+    A flag of another origin stands alone.
+    """
+    place, _, why = flag.partition("_")
+    meaning = _FLAGS.get(flag, "")
+    if place in ("first", "second"):
+        meaning = f"passed on by the {place} judge: {_FLAGS.get(why, why)}"
+    elif place == "cascade":
+        meaning = f"labelled by the {why} judge"
+    return shown(f"{flag}: {meaning}" if meaning else flag)
