@@ -7,17 +7,22 @@
 
   function keep(old, fresh) {
     // An element as it is now, in place of the old one, with what a person did to that.
-    const boxes = [...old.querySelectorAll("input")];
-    const parts = "a, button, input, summary";
-    const at = [...old.querySelectorAll(parts)].indexOf(document.activeElement);
-    for (const box of fresh.querySelectorAll("input")) {
-      box.checked = boxes.some((one) => one.value === box.value && one.checked);
-    }
+    const picked = new Set([...old.querySelectorAll("input:checked")].map((box) => box.value));
+    for (const box of fresh.querySelectorAll("input")) box.checked = picked.has(box.value);
     for (const [place, one] of [...fresh.querySelectorAll("details")].entries()) {
       one.open = old.querySelectorAll("details")[place]?.open ?? false;
     }
     old.replaceWith(fresh);
-    if (at >= 0) fresh.querySelectorAll(parts)[at]?.focus({ preventScroll: true });
+  }
+  const parts = "a, button, input, summary";
+  function focused() {
+    // What has the focus, by the element with a name that it is in: that may be another one later.
+    const whole = document.activeElement.closest("[id]");
+    const at = whole ? [...whole.querySelectorAll(parts)].indexOf(document.activeElement) : -1;
+    return () => {
+      if (document.activeElement !== document.body || at < 0) return;
+      document.getElementById(whole.id)?.querySelectorAll(parts)[at]?.focus({ preventScroll: true });
+    };
   }
   const rowsOf = (element) => element.querySelector("tbody");
   const headOf = (element) => element.querySelector("thead")?.outerHTML;
@@ -55,7 +60,9 @@
       if (!response.ok) return;
       tag = response.headers.get("ETag") || "";
       const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      const focusAgain = focused();
       for (const fresh of page.querySelectorAll("[data-live]")) refresh(document.getElementById(fresh.id), fresh);
+      focusAgain();
     } catch {
       gone.textContent = "The server does not answer; this is what it said last.";
       gone.hidden = false;
