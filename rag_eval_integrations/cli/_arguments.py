@@ -109,6 +109,13 @@ class EvaluationsOutput(SkipInvalid, Overwrite, FailUnder):
         MISSING,
     )
     report: Path | None = _output("Also write their report as one HTML file.", metavar="FILE.html")
+    name: str | None = _output("Name of the run, written in every row.", metavar="TEXT")
+    tag: list[str] | None = _output(
+        "A tag of the run, such as model=gpt-4o; repeatable.", metavar="KEY=VALUE"
+    )
+    no_revision: bool = _output(
+        "Do not write the git revision of the working folder in the rows.", default=False
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,11 +20,12 @@ from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.evaluator import metric_named
 from rag_eval_integrations.judges import Calibration
 from rag_eval_integrations.metrics import TRACE_SCORES, CallMetric, Formulas, Metric, Trace
+from rag_eval_integrations.records import Run
 from rag_eval_integrations.records.score import score_hint
 
 if TYPE_CHECKING:
+    from rag_eval_integrations.cli._arguments import EvaluationsOutput, Scoring
     from rag_eval_integrations.cli._arguments import Formulas as FormulasOptions
-    from rag_eval_integrations.cli._arguments import Scoring
     from rag_eval_integrations.metrics.prompty import PromptyMetric
 
 
@@ -284,6 +287,47 @@ def _files(metrics: Sequence[Metric]) -> list[PromptyMetric]:
     from rag_eval_integrations.metrics.prompty import PromptyMetric  # noqa: PLC0415
 
     return [metric for metric in metrics if isinstance(metric, PromptyMetric)]
+
+
+# --- The run that the rows of `run` and `score` name
+
+
+_GIT_S = 2.0
+"""Seconds that git may take: a file system may be slow, and the revision is not worth a wait."""
+
+
+def run_from(options: EvaluationsOutput) -> Run:
+    """Make the run of `--name`, `--tag` and `--no-revision`.
+
+    Raises:
+        ConfigurationError: a tag has no key.
+        InputError: name and tags are too long.
+    """
+    tags = {}
+    for word in options.tag or ():
+        key, equals, value = word.partition("=")
+        if not (key and equals):
+            raise ConfigurationError("--tag", word, "use KEY=VALUE, such as model=gpt-4o")
+        tags[key] = value
+    return Run(
+        id=uuid.uuid4().hex, name=options.name, start=datetime.now(UTC),
+        revision=None if options.no_revision else _revision(), tags=tags,
+    )  # fmt: skip
+
+
+def _revision() -> str | None:
+    """Ask git for the commit of the working folder; None without git, a repository or a commit."""
+    command = (
+        "git", "--no-optional-locks", "describe", "--always", "--exclude=*", "--abbrev=40",
+        "--dirty",
+    )  # fmt: skip
+    try:
+        git = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_GIT_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return git.stdout.decode().strip() or None
 
 
 _AGO = re.compile(r"(\d{1,6})([smhdw])")

@@ -76,6 +76,7 @@ def report(options: ReportOptions) -> int:
     if str(out) != "-":
         part = f", which shows {most:,} of them" if form == "html" and rows.count > most else ""
         words = f"Wrote the report of {calls} to {out}{part} ({_megabytes(size)})"
+        print_stdout(rows.summary.verdict())
         print_stdout(words)
     if rows.left_out:
         without = counted(rows.left_out, "evaluation has", "evaluations have")

@@ -22,6 +22,7 @@ from rag_eval_integrations.cli._options import (
     check_rows,
     field_map_from,
     metrics_from,
+    run_from,
     thresholds_from,
 )
 from rag_eval_integrations.cli._progress import Progress
@@ -45,7 +46,7 @@ from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, Judge, LLM
 from rag_eval_integrations.judges._reader import ReaderJudge
 from rag_eval_integrations.metrics import CallMetric, LabelMetric, ModelMetric
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.records import RagCall, SentencizedCall, Usage, to_line
+from rag_eval_integrations.records import RagCall, Run, SentencizedCall, Usage, to_line
 from rag_eval_integrations.sentences import Splitter, sentencize
 
 
@@ -68,6 +69,7 @@ def run(options: RunOptions) -> int:
     rows.calls.check()
     _check_files(options, rows.calls)
     check_rows(rows.calls, rows.limit, metrics)
+    new_run = run_from(options)
     progress = Progress(rows.calls, rows.limit)
     judge, watched = _judge(options, progress)
     if any(isinstance(metric, CallMetric) for metric in metrics):
@@ -96,13 +98,17 @@ def run(options: RunOptions) -> int:
                 f"{counted(file.stale, 'row')} of the earlier run failed, and "
                 f"{'is' if file.stale == 1 else 'are'} made again"
             )
+        made_in = file.run or new_run
+        given = {"name": options.name, "tags": new_run.tags}
+        if any(value and value != getattr(made_in, name) for name, value in given.items()):
+            print_stderr("NOTE: the rows keep the name and the tags of the earlier run")
         with contextlib.closing(rows.new_calls(file)) as calls:
             results = (
                 _in_processes(processes, calls, rows.summary)
                 if processes is not None
                 else _in_this_process(evaluator, calls, rows, ordered=file.ordered)
             )
-            _loop.run(_evaluate(results, rows, file, progress, watched))
+            _loop.run(_evaluate(results, rows, file, progress, watched, made_in))
         if watched is not None and watched.never_answered and not rows.scored:
             print_stderr(f"FAILED: {_nothing_written(file, options)}")
             return max(rows.exit_code(), 1)
@@ -184,14 +190,16 @@ async def _evaluate(
     file: EvaluationFile | EvaluationPipe,
     progress: Progress,
     watched: WatchedModel | None,
+    made_in: Run,
 ) -> None:
-    """Write the results to the file as they come."""
+    """Write the results to the file as they come, each with the run at the end of its line."""
+    run = f',"run":{made_in.model_dump_json(exclude_defaults=True, ensure_ascii=True)}}}'
     # Everything runs on the loop's thread, because reading recorded rows and writing new ones
     # share the file's index.
     async with progress, contextlib.aclosing(results):
         async for batch in results:
             for line, failed, number in batch:
-                file.add_row(rows.places.pop(number), line, failed=failed)
+                file.add_row(rows.places.pop(number), line[:-1] + run, failed=failed)
             progress.advance(rows.summary.calls + rows.bad.count)
             if watched is not None and watched.unusable and rows.options.cache is None:
                 break  # with a cache, further calls may still be scored

@@ -14,6 +14,7 @@ from rag_eval_integrations.cli._bad_rows import BadRows, NoRowsError
 from rag_eval_integrations.cli._options import (
     Threshold,
     field_map_from,
+    run_from,
     thresholds_from,
     trace_from,
     trace_of,
@@ -51,6 +52,7 @@ def score(options: ScoreOptions) -> int:
     chosen = options.formulas or options.relevance_baseline
     check_name("--out", out, labelled)
     check_report(options, labelled)
+    made_in = {"run": run_from(options)}
     summary = Summary()
     bad = BadRows(labelled)
     started = time.perf_counter()
@@ -63,7 +65,7 @@ def score(options: ScoreOptions) -> int:
                 own = [recorded] if recorded else metrics
                 evaluation = score_labelled(row, own, raw_keys=options.raw_keys)
                 summary.add(evaluation)
-                write(evaluation)
+                write(evaluation.model_copy(update=made_in))
             if not summary.calls:
                 raise NoRowsError
     except NoRowsError:
@@ -124,6 +126,8 @@ def _in_words(summary: Summary, seconds: float, reused: int) -> Iterator[str]:
     """Yield the lines about scores, notes and errors of a run, and how long it took."""
     if not summary.calls:
         yield "There are no rows, and so no scores."
+    else:
+        yield from (summary.verdict(), "")
     for table in summary.tables():
         yield from (*table, "")
     for warning, count in summary.warnings.most_common():

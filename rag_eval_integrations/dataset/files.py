@@ -24,7 +24,7 @@ from rag_eval_integrations.dataset._evals import is_torn, opened_rows
 from rag_eval_integrations.dataset._input import LINE, LONGEST_ROW, lines_from, lines_of
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.evaluations._written import check_parquet
-from rag_eval_integrations.records import Evaluation, RagCall, from_line, parse_object, to_line
+from rag_eval_integrations.records import Evaluation, RagCall, Run, from_line, parse_object, to_line
 
 _PARTIAL, _OUT = 0, 1
 """Sources of rows. The place of a row is twice its offset, plus its source; -1 for none."""
@@ -137,6 +137,8 @@ class EvaluationFile:
         self.holds_rows = False
         """Whether OUT.partial holds an evaluation without an error, to resume from."""
         self.in_partial = 0
+        self.run: Run | None = None
+        """The run that the rows of an earlier one name; None where they name none."""
         self._done, self._resumed = False, resume
         self._fingerprint = fingerprint
         self._places = array("q")
@@ -333,6 +335,7 @@ class EvaluationFile:
                 foreign += 1
                 continue
             evaluations += 1
+            self.run = self.run or evaluation.run
             if evaluation.fingerprint != self._fingerprint:
                 raise ConfigurationError(
                     self._field, name,
@@ -375,6 +378,7 @@ class EvaluationPipe:
 
     ordered = True
     stale = 0
+    run = None
 
     def __init__(self) -> None:
         if sys.stdout is None or sys.__stdout__ is None:

@@ -206,7 +206,8 @@ def evaluations_html(evaluations: Sequence[Evaluation], missing: str = "") -> st
 
 def _head(summary: Summary, names: Sequence[str], missing: str) -> Iterator[str]:
     """Yield the head of the table: figures of scores and diagnoses."""
-    yield f'<div class="rag-eval">{STYLE}<p>{text(summary.headline() + missing)}</p>'
+    yield f'<div class="rag-eval">{STYLE}<p><b>{summary.verdict()}</b>{text(missing)}</p>'
+    yield f"<p>{text(summary.headline())}</p>"
     yield f"<p>{summary.caution()}</p>" if summary.caution() else ""
     yield "<table><tr><th>score</th><th>mean</th><th>95 %</th><th>scored</th><th>by</th></tr>"
     for score in summary.scores[:_MOST_FIGURES]:

@@ -195,7 +195,8 @@ def to_markdown(summary: Summary, title: str = "Evaluations", groups: Groups | N
         title: heading of the page; any text.
         groups: the figures apart by a field.
     """
-    lines = [f"# {inline(title)}", "", inline(summary.headline(), most=None)]
+    lines = [f"# {inline(title)}", "", f"**{summary.verdict()}**"]
+    lines += ["", inline(summary.headline(), most=None)]
     lines += ["", summary.caution()] if summary.caution() else []
     lines += _section("Scores", map(_score_row, summary.scores))
     if summary.patterns:

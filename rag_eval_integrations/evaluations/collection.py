@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, overload
 from rag_eval_integrations._visible import LogOnce, counted, logger_of, one_line
 from rag_eval_integrations.errors import ConfigurationError, extra
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary
-from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.records import Evaluation, Run
 from rag_eval_integrations.records.mean import Interval
 from rag_eval_integrations.records.score import score_hint
 
@@ -201,13 +201,16 @@ class Evaluations(Sequence[Evaluation]):
 
     # --- Files
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+    def save(
+        self, path: str | os.PathLike[str], *, overwrite: bool = False, run: Run | None = None
+    ) -> Path:
         """Write an EVALS file, a line of JSON per evaluation, which `load` reads back.
 
         Args:
             path: the file; gzipped if its name ends in `.gz`, and Parquet if it ends in
                 `.parquet`. It is private to its owner, and is there whole or not at all.
             overwrite: replace a file that exists.
+            run: the run that every row is going to name; by default each names its own, if any.
 
         Returns:
             The path.
@@ -222,7 +225,7 @@ class Evaluations(Sequence[Evaluation]):
 
         with evaluations_to(Path(path).absolute(), overwrite=overwrite, field="path") as write:
             for evaluation in self._items:
-                write(evaluation)
+                write(evaluation.model_copy(update={"run": run}) if run else evaluation)
         return Path(path)
 
     @classmethod
@@ -381,8 +384,8 @@ class Evaluations(Sequence[Evaluation]):
         return f"<Evaluations of {text}{self._missing()}>"
 
     def __str__(self) -> str:
-        headline, *tables = str(self.summary()).split("\n", 1)
-        return "\n".join([headline + self._missing(), *tables])
+        verdict, *more = str(self.summary()).split("\n", 1)
+        return "\n".join([verdict + self._missing(), *more])
 
     def _repr_html_(self) -> str:
         from rag_eval_integrations.evaluations._notebook import evaluations_html

@@ -390,7 +390,7 @@ class Summary:
         return f"<Summary of {self.headline()}>"
 
     def __str__(self) -> str:
-        lines = [self.headline(), *filter(None, [self.caution()])]
+        lines = [self.verdict(), self.headline(), *filter(None, [self.caution()])]
         for table in self.tables():
             lines += ["", *table]
         patterns = [pattern for pattern in self.patterns if pattern.calls]

@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
+    AwareDatetime,
     Field,
     PlainSerializer,
     SerializationInfo,
@@ -334,6 +335,36 @@ class EvaluationError(Record):
     stage: Stage
 
 
+_LONGEST_RUN = 2_000
+
+
+class Run(Record):
+    """The run that an evaluation was made in: the same in every row of one invocation.
+
+    Nothing else depends on it: no score, key or fingerprint, and neither resuming nor comparing.
+    """
+
+    id: Text
+    """Made anew for each `rag-eval run` and `score`."""
+    name: Text | None = None
+    start: Annotated[AwareDatetime, PlainSerializer(datetime.isoformat)]
+    revision: Text | None = None
+    """Of the code, such as a git commit; `-dirty` at its end where files were changed since."""
+    tags: dict[Text, Text] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _is_short(self) -> Run:
+        """Check the length as JSON: it stands in every row.
+
+        Raises:
+            ValueError: it is above 2,000 bytes.
+        """
+        if len(self.model_dump_json(ensure_ascii=True)) > _LONGEST_RUN:
+            why = f"should be at most {_LONGEST_RUN:,} bytes of JSON in all"
+            raise ValueError(f"name, revision and tags {why}")
+        return self
+
+
 class Evaluation(Record):
     """One evaluated call: a line of EVALS.jsonl.
 
@@ -392,6 +423,8 @@ class Evaluation(Record):
     flags: tuple[Text, ...] = ()
     """Words that a reader should know before trusting the scores, such as `lexical_estimate`."""
     error: EvaluationError | None = None
+    run: Run | None = None
+    """The run that made it; None where a program of your own did. It stands last in the line."""
 
     @property
     def documents(self) -> tuple[Document, ...]:

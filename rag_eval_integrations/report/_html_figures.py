@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
 from rag_eval_integrations._visible import counted
 from rag_eval_integrations.evaluations._call_view import drawn, flag_words, shown
+from rag_eval_integrations.evaluations._filters import values_of
 from rag_eval_integrations.evaluations.summary import (
     PatternFigures,
     ScoreFigures,
@@ -16,6 +18,7 @@ from rag_eval_integrations.evaluations.summary import (
     maker_words,
     usage_words,
 )
+from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records._shown import LEXICAL
 
 _BARS = 208
@@ -45,9 +48,12 @@ def overview(summary: Summary) -> dict[str, Any]:
     """
     figures = summary.scores
     several = Counter(score.name for score in figures)
+    methods = Counter(score.interval.method for score in figures if score.interval)
     return {
+        "verdict": shown(summary.verdict()),
         "lead": _lead(summary),
-        "caution": summary.caution(),
+        "usual": max(methods, key=lambda method: methods[method], default=""),
+        "unscored": any(score.unscored for score in figures),
         "scores": [_score(score, several[score.name] > 1) for score in figures],
         "patterns": [_pattern(pattern) for pattern in summary.patterns],
         "ranks": list(_ranks(summary)),
@@ -66,19 +72,22 @@ def overview(summary: Summary) -> dict[str, Any]:
 
 
 def _lead(summary: Summary) -> str:
-    """Write the first sentence: calls, failures, and the three most frequent judges.
+    """Say who judged how many calls, and how far to trust that; empty without calls.
 
-    `No calls.` if there are none.
+    Of several judges, the three most frequent.
     """
     if not summary.calls:
-        return "No calls."
+        return ""
     parts = [counted(summary.calls, "call")]
     if summary.failed:
         parts.append(f"{summary.failed:,} could not be evaluated")
     judges = [_judge(judge.name, judge.model) for judge, _ in summary.judges.most_common(3)]
     if len(summary.judges) > 3:
         judges.append("others")
-    return f"{', '.join(parts)}. Judge: {', '.join(dict.fromkeys(judges))}."
+    trust = summary.caution()
+    if not trust and any(judge.name != "recorded" for judge in summary.judges):
+        trust = "How often people agree with it: rag-eval agreement."
+    return f"{', '.join(parts)}. Judge: {', '.join(dict.fromkeys(judges))}. {trust}".rstrip()
 
 
 def _judge(name: str, model: str | None) -> str:
@@ -203,6 +212,28 @@ def _ranks(summary: Summary) -> Iterator[dict[str, Any]]:
 
 
 # --- How it was made
+
+
+class Origin:
+    """Where and when the evaluations were made, as far as they tell."""
+
+    def __init__(self) -> None:
+        self._apps: dict[str, None] = {}
+        self._began: list[datetime] = []
+
+    def add(self, evaluation: Evaluation) -> None:
+        """Take in the app of a call, and when it began."""
+        if len(self._apps) < _MOST_LISTED:
+            self._apps |= dict.fromkeys(values_of(evaluation, "app"))
+        if (began := evaluation.started_at) is not None:
+            began = began.astimezone(UTC) if began.tzinfo else began.replace(tzinfo=UTC)
+            self._began = [min([*self._began[:1], began]), max([*self._began[1:], began])]
+
+    def lines(self) -> list[str]:
+        """Write what is known, each in a few words."""
+        lines = [f"app {shown(app)}" for app in self._apps]
+        days = dict.fromkeys(f"{began:%Y-%m-%d %H:%M}" for began in self._began)
+        return [*lines, f"calls of {' to '.join(days)} UTC"] if days else lines
 
 
 def _makers(summary: Summary) -> Iterator[tuple[str, list[str]]]:

@@ -24,12 +24,21 @@ from pydantic_core import from_json, to_json
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import Groups
-from rag_eval_integrations.evaluations._call_view import SIGNS, WORDS, View, view_of
+from rag_eval_integrations.evaluations._call_view import (
+    SIGNS,
+    WORDS,
+    View,
+    shown,
+    unsupported,
+    view_of,
+)
 from rag_eval_integrations.evaluations.summary import Summary
+from rag_eval_integrations.metrics._outcome import FAILING, outcome
 from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.records.score import DIAGNOSES
 from rag_eval_integrations.report._conversations import Conversations
-from rag_eval_integrations.report._html_figures import overview
-from rag_eval_integrations.report._page import data, pieces, shown, write
+from rag_eval_integrations.report._html_figures import Origin, overview
+from rag_eval_integrations.report._page import data, pieces, write
 
 MOST_CALLS = 2_000
 """Calls that a page holds: 5 MB of RAGBench's rows, which a browser opens within a second."""
@@ -45,7 +54,8 @@ _QUESTION = 160
 """Characters of a question in the table."""
 _FINDING = 300
 """Characters of a sentence, and of the judge's words about it, above a call."""
-_GRAVEST_FIRST = ("hallucination", "nothing_relevant_retrieved", "context_ignored", "incomplete")
+_WORDS = 120
+"""Characters of an unsupported sentence in the table."""
 
 
 def write_report(
@@ -101,10 +111,11 @@ def report_pieces(
         raise ConfigurationError("calls", calls, "use a number from 1")
     summary, chosen = Summary(), _ChosenCalls(calls)
     table = _Table(part.first if part else 0)
-    conversations = Conversations()
+    conversations, origin = Conversations(), Origin()
     for evaluation in evaluations:
         if part is None:
             summary.add(evaluation)
+        origin.add(evaluation)
         chosen.add(evaluation)
         conversations.add(evaluation)
     if part is not None:
@@ -120,6 +131,7 @@ def report_pieces(
         style="report.css",
         title=title,
         **overview(summary),
+        origin=origin.lines(),
         groups=groups,
         conversations=conversations,
         settings=table.settings(summary, part.more if part else None),
@@ -274,20 +286,30 @@ _WELL: tuple[float, ...] = ()
 
 def _urgency(evaluation: Evaluation) -> tuple[float, ...]:
     """Say how urgently a person should look at a call; empty, the least, for not at all."""
-    patterns = [diagnosis.pattern for diagnosis in evaluation.diagnosis]
+    found = outcome(evaluation)
     values = {
         name: score.value for name, score in evaluation.scores.items() if score.value is not None
     }
     mean = sum(values.values()) / len(values) if values else 1.0
     degrees = (-values.get("supported_fraction", 1.0), -mean)
-    for gravity, pattern in enumerate(_GRAVEST_FIRST):
-        if pattern in patterns:
-            return -gravity, *degrees
-    if any(score.passed is False for score in evaluation.scores.values()):
-        return -len(_GRAVEST_FIRST), *degrees
-    if not patterns and mean < 1:
-        return -len(_GRAVEST_FIRST) - 1, *degrees
-    return _WELL
+    if found == "hallucination":
+        return 0, *_certainty(evaluation), *degrees
+    if found in FAILING:
+        return -FAILING.index(found), *degrees
+    return (-len(FAILING), *degrees) if found == "no_verdict" and mean < 1 else _WELL
+
+
+def _certainty(evaluation: Evaluation) -> tuple[float, float]:
+    """Say how certain it is that something is invented: a contradiction, then a low probability.
+
+    A judge without probabilities is taken at its word.
+    """
+    labels = evaluation.labels
+    if labels is None:
+        return 0, 0
+    chances = labels.supported_probabilities or {}
+    against = [chances.get(sentence.key, 0.0) for sentence, *_ in unsupported(evaluation)]
+    return bool(labels.contradictions), -min(against, default=0.0)
 
 
 def _packed(evaluation: Evaluation) -> bytes:
@@ -369,7 +391,7 @@ class _Table:
             },
             "codes": [shown(code) for code in self._codes],
             "patterns": list(self._patterns),
-            "gravest": [*_GRAVEST_FIRST, "healthy"],
+            "gravest": list(DIAGNOSES),
             "signs": SIGNS,
             "states": WORDS,
             "chunk": _CHUNK,
@@ -418,17 +440,11 @@ class _Table:
 
 
 def _marks(call: View) -> str:
-    """Name the sentences that are not fully supported, in a few characters: `✗ b d`.
-
-    Up to three keys per state, and how many more there are; empty if there are none.
-    """
-    marks = []
-    for state in ("none", "partial"):
-        keys = [sentence["key"] for sentence in call["support"] if sentence["state"] == state]
-        if keys:
-            rest = f" +{len(keys) - 3}" if len(keys) > 3 else ""
-            marks.append(f"{SIGNS[state]} {one_line(' '.join(keys[:3]), 20)}{rest}")
-    return "  ".join(marks)
+    """Quote the gravest sentence that is not fully supported, and count the others; or nothing."""
+    findings = list(_findings(call))
+    rest = f" +{len(findings) - 1}" if findings[1:] else ""
+    quoted = (f"{SIGNS[one['state']]} {one_line(one['text'], _WORDS)}{rest}" for one in findings)
+    return next(quoted, "")
 
 
 def _findings(call: View) -> Iterator[dict[str, str]]:

@@ -102,7 +102,7 @@ def test_help_fits_80_columns_and_names_every_section(
     headings = re.findall(r"^([A-Z][A-Za-z ]+):$", run, re.MULTILINE)
     assert headings == [
         "Arguments", "Most used", "Input", "Judge", "Metrics", "TRACe scores",
-        "Requests and limits", "Checks", "Options", "Examples",
+        "Requests and limits", "Checks", "Output", "Options", "Examples",
     ]  # fmt: skip
     judge = run.split("\nJudge:")[1].split("\nMetrics:")[0]
     assert re.findall(r"^  (--[a-z-]+)", judge, re.MULTILINE) == [

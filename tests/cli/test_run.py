@@ -31,7 +31,7 @@ def test_a_call_is_scored(rag_eval: Command, out: Path) -> None:
     assert row["schema"] == 2
     assert list(row) == [
         "schema", "id", "row_key", "question", "response", "by", "warnings", "scores", "labels",
-        "sentences", "document_ids", "judge", "fingerprint", "flags",
+        "sentences", "document_ids", "judge", "fingerprint", "flags", "run",
     ]  # fmt: skip
     assert tuple(row["scores"]) == TRACE_SCORES
     assert {score["status"] for score in row["scores"].values()} == {"scored"}

@@ -8,7 +8,9 @@ import json
 import re
 import weakref
 import zlib
+from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,9 @@ def test_the_figures_are_those_of_the_evaluations(page: Parsed) -> None:
     """Mean, interval, counts and bins of every score; shares of every pattern; every rank."""
     summary, cells = Summary.of(evaluations()), cells_of(page)
     lines: list[list[str]] = []
+    methods = Counter(score.interval.method for score in summary.scores if score.interval)
+    usual = methods.most_common(1)[0][0]
+    assert f"95 % interval{usual}" in cells
     for score in summary.scores:
         for code, count in score.unscored.items():
             assert any(f"{count} {code.replace('_', ' ')}" in cell for cell in cells)
@@ -77,7 +82,8 @@ def test_the_figures_are_those_of_the_evaluations(page: Parsed) -> None:
         scored = f"{score.scored} of {score.total}"
         if score.with_threshold:
             scored += f"{score.passed} of {score.with_threshold} passed"
-        interval = f"{score.interval.low:.3f}–{score.interval.high:.3f}{score.interval.method}"
+        interval = f"{score.interval.low:.3f}–{score.interval.high:.3f}"
+        interval += score.interval.method if score.interval.method != usual else ""
         lines.append([f"{score.mean:.3f}", interval, scored])
         lines.append([*map(str, score.bins), f"{score.deviation:.3f}"])
     for each in summary.patterns:
@@ -194,9 +200,48 @@ def test_the_gravest_calls_come_first_and_healthy_ones_not_at_all(text: str) -> 
     assert all(found[0] == GRAVEST for found in patterns)
     assert "No call shows a problem." in "".join(report_pieces([well]))
     nothing = "".join(report_pieces([]))
-    assert "No calls." in nothing
+    assert "No calls</p>" in nothing
     assert "look at first" not in nothing.partition("<body>")[2].partition("<script")[0]
     assert json.loads(Parsed(nothing).data["index"]) == []
+
+
+def test_what_is_certain_comes_before_near_misses() -> None:
+    """A contradiction, then a low probability; what a judge of words cannot tell is no problem."""
+    details: dict[str, dict[str, tuple[str, ...]]]
+    details = {"near": {}, "low": {}, "against": {"b": ("new",)}}
+    made = {
+        name: labelled(name, ["It is red."], "It is red. It is new.", relevant="0a", used="0a",
+                       support=(("a", "0a", True, ""), ("b", "", False, "")), against=against)
+        for name, against in details.items()
+    }  # fmt: skip
+    for name, chance in (("near", 0.73), ("low", 0.1), ("against", 0.7)):
+        labels = made[name].labels
+        assert labels is not None
+        known = labels.model_copy(update={"supported_probabilities": {"b": chance}})
+        made[name] = made[name].model_copy(update={"labels": known})
+    half = labelled("half", ["It is red. It is old."], "It is red.", relevant="0a 0b", used="0a",
+                    support=(("a", "0a", True, ""),))  # fmt: skip
+    words = half.model_copy(update={"flags": ("lexical_estimate",)})
+
+    page = "".join(report_pieces([words, *made.values(), half]))
+
+    worst = re.findall(r'<details class="worst" id="call-(\d+)"', page)
+    assert worst == ["4", "3", "2", "5"]
+
+
+def test_the_head_says_of_which_app_and_when() -> None:
+    """As far as the evaluations tell; hostile names are text."""
+    began = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+    page = "".join(report_pieces([
+        oven().model_copy(update={"app": "<manual>", "started_at": began}),
+        oven().model_copy(update={"app": "kettle", "started_at": began + timedelta(days=1)}),
+    ]))  # fmt: skip
+    head = Parsed(page.partition("<nav")[0])
+
+    words = [element.text for element in head.elements if element.tag == "bdi"]
+    assert words[-3:] == [
+        "app <manual>", "app kettle", "calls of 2026-01-02 03:04 to 2026-01-03 03:04 UTC",
+    ]  # fmt: skip
 
 
 def test_calls_of_one_name_have_links_of_their_own() -> None:

@@ -7,7 +7,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
-from pydantic import JsonValue
+from pydantic import AwareDatetime, JsonValue
 
 from rag_eval_integrations.records import Evaluation, Record, Score
 
@@ -101,5 +101,6 @@ def values(hint: Any, *limits: Any) -> st.SearchStrategy[Any]:
         int: st.integers(bounds.get("ge", -3), min(3, bounds.get("le", 3))),
         float: st.floats(bounds.get("ge", -5), bounds.get("le", 5)),
         datetime: st.datetimes(timezones=st.just(UTC)),
+        AwareDatetime: st.datetimes(timezones=st.just(UTC)),
     }
     return kinds[hint]

@@ -27,7 +27,7 @@
   // A score's name is broken behind an underscore only.
   const named = (name) => name.split("_").flatMap((part, at) => (at ? ["_", make("wbr"), part] : part));
 
-  // --- Rows: [link, question, patterns, values, bad scores, weak scores, marks, not evaluated, id]
+  // --- Rows: [link, question, patterns, values, bad scores, weak scores, what is unsupported, not evaluated, id]
 
   const NAME = 0, QUESTION = 1, PATTERNS = 2, VALUES = 3, BAD = 4, WEAK = 5, MARKS = 6, ERROR = 7, ID = 8;
   const rowOf = new Map(rows.map((row, at) => [row[NAME], at]));
@@ -52,14 +52,14 @@
   }
   function widthOf(name) {
     const longest = Math.max(...name.split("_").map((word) => word.length + 1));
-    return Math.min(9, Math.max(4.5, longest * 0.5 + 0.3));
+    return Math.min(9, Math.max(4.3, longest * 0.47 + 0.2));
   }
   const gravity = (row) => (row[PATTERNS].length ? Math.min(...row[PATTERNS].map((at) => rank[at])) : null);
   const columns = [
     { name: ":call", label: "Call", width: "2.75rem", printed: ".4fr", num: true, of: (row, at) => at },
-    { name: ":question", label: "Question", width: "minmax(14rem, 1fr)", printed: "1.6fr", of: (row) => row[QUESTION] },
-    { name: ":pattern", label: "Pattern", width: "8.25rem", printed: "1fr", of: gravity },
-    { name: ":marks", label: "Unsupported", width: "6rem", printed: ".9fr", of: (row) => row[MARKS] || null },
+    { name: ":question", label: "Question", width: "minmax(11rem, 1fr)", printed: "1.6fr", of: (row) => row[QUESTION] },
+    { name: ":marks", label: "Unsupported", width: "minmax(8rem, 1fr)", printed: "1.2fr", of: (row) => row[MARKS] || null },
+    { name: ":pattern", label: "Pattern", width: "6.9rem", printed: "1fr", of: gravity },
     ...page.scores.map((name, at) => ({
       // In the address, `-` means descending and `:` a column that is no score.
       name: /^[-:=]/.test(name) ? `=${name}` : name,
@@ -67,7 +67,7 @@
       score: at, of: (row) => value(row, at),
     })),
     // Most calls have no id of their own.
-    ...(rows.some((row) => row[ID]) ? [{ name: ":id", label: "Id", width: "minmax(4rem, .3fr)", printed: ".7fr", of: (row) => row[ID] || null }] : []),
+    ...(rows.some((row) => row[ID]) ? [{ name: ":id", label: "Id", width: "minmax(4rem, .4fr)", printed: ".7fr", of: (row) => row[ID] || null }] : []),
   ];
   const columnOf = new Map(columns.map((column) => [column.name, column]));
 
@@ -243,11 +243,11 @@
   function addRows(from) {
     for (let at = from; at < rows.length; at += 1) {
       const row = rows[at];
-      const element = make("div", { role: "row", class: "row" },
+      const element = make("div", { role: "row", class: row[MARKS] ? "row" : "row whole" },
         make("span", { role: "cell", class: "num" }, String(page.first + at + 1)),
         make("span", { role: "cell" }, make("a", { href: `#row=${encodeURIComponent(row[NAME])}`, tabindex: -1, title: row[QUESTION] }, make("bdi", {}, row[QUESTION] || "(no question)"))),
+        make("span", { role: "cell", class: "words", title: inWords(row[MARKS]) || null }, row[MARKS]),
         patternCell(row),
-        make("span", { role: "cell", title: inWords(row[MARKS]) || null }, row[MARKS]),
         page.scores.map((_, score) => scoreCell(row, score)),
         columnOf.has(":id") ? make("span", { role: "cell", class: "id" }, make("bdi", {}, row[ID])) : "",
       );
@@ -263,9 +263,9 @@
   }
   const inWords = (marks) => ["none", "partial"].reduce((text, mark) => text.replace(page.signs[mark], `${page.states[mark]}:`), marks);
   function patternCell(row) {
-    if (row[ERROR]) return make("span", { role: "cell" }, "not evaluated");
+    if (row[ERROR]) return make("span", { role: "cell", class: "pattern" }, "not evaluated");
     const names = row[PATTERNS].map((found) => page.patterns[found]); // the gravest first
-    return make("span", { role: "cell", title: names.join(", ") || null }, named(names[0] || ""), names.length > 1 ? ` +${names.length - 1}` : "",
+    return make("span", { role: "cell", class: "pattern", title: names.join(", ") || null }, named(names[0] || ""), names.length > 1 ? ` +${names.length - 1}` : "",
       names.length > 1 ? make("span", { class: "unseen" }, `: ${names.slice(1).join(", ")}`) : "");
   }
   function scoreCell(row, score) {
@@ -273,8 +273,9 @@
     const cell = { role: "cell", class: "num", "data-label": page.scores[score] };
     if (number === null) {
       const why = code(row, score);
-      return make("span", { ...cell, class: why ? "num no" : "num", title: why || null }, why ? `– (${words(why)})` : "–");
+      return make("span", { ...cell, class: why ? "num no" : "num best", title: why || null }, why ? `– (${words(why)})` : "–");
     }
+    if (number === 1) cell.class = "num best"; // which a telephone leaves out
     const look = row[BAD].includes(score) ? "none" : row[WEAK].includes(score) ? "partial" : "";
     return make("span", cell, look ? badOf(figure(number), look) : figure(number));
   }
