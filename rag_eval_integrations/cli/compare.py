@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import cast
 
 from rag_eval_integrations import _target
@@ -21,14 +22,16 @@ from rag_eval_integrations.evaluations._gate import GateVerdict, gate_verdicts, 
 from rag_eval_integrations.evaluations._pairing import EvaluationsFile, PairedBy
 from rag_eval_integrations.evaluations.comparison import (
     GENERATOR,
-    HEADINGS,
     Comparison,
     calls,
-    cells,
     decimal,
     heading,
     in_answers,
+    moves,
+    outcome_lines,
+    places_of,
     remarks,
+    table,
     table_lines,
 )
 from rag_eval_integrations.report import _page
@@ -95,7 +98,10 @@ def _check(options: CompareOptions, evals: Sequence[Input]) -> None:
 def _lines(comparison: Comparison, verdicts: Sequence[GateVerdict], width: int) -> Iterator[str]:
     """Yield the comparison's tables, remarks, most changed calls and verdicts."""
     for run in comparison.all:
-        yield from (*table_lines(run, width), *remarks(run), *_new(run), *_most_changed(run))
+        yield from (*table_lines(run, width), *remarks(run))
+        for line in (*_new(run), *_most_changed(run)):
+            yield from wrap(line, width, subsequent_indent="    ", break_on_hyphens=False,
+                            break_long_words=False)  # fmt: skip
     yield from (verdict.line for verdict in verdicts)
 
 
@@ -109,10 +115,11 @@ def _most_changed(run: Comparison) -> Iterator[str]:
             if count > len(changes)
             else f"{calls(count)} changed:"
         )
+    places = places_of(run)
     for change in changes:
         moved = ", ".join(
-            f"{one_line(name)} {decimal(old)} to {decimal(new)}"
-            for name, old, new in change.scores(run.scores)
+            f"{one_line(name)} {decimal(old, places)} to {decimal(new, places)}"
+            for name, old, new in moves(change, run)
         )
         yield f"  {change.named(60)}: {moved}"
 
@@ -219,11 +226,11 @@ def _markdown(comparison: Comparison, verdicts: Sequence[str]) -> str:
     """Write tables for a pull request or a job's summary; no text in them acts as Markdown."""
     lines = [f"<!-- {GENERATOR} -->", *(f"- {inline(line, most=None)}" for line in verdicts), ""]
     for run in comparison.all:
-        rows: list[Row] = [
-            dict(zip(HEADINGS, cells(score), strict=True)) for score in run.scores.values()
-        ]
+        headings, *figures = table(run)
+        rows: list[Row] = [dict(zip(headings, row, strict=True)) for row in figures]
         for line in (heading(run), *in_answers(run)):
             lines += [inline(line, most=None), ""]
+        lines += [*(f"- {inline(line, most=None)}" for line in outcome_lines(run)), ""]
         lines += [*markdown_table(rows), ""]
         lines += [*(f"- {inline(line, most=None)}" for line in remarks(run)), ""]
     return "\n".join(lines)

@@ -149,8 +149,9 @@ class ScoreDifference:
             count = counted(self.n, "call") if self.conversations is None else units
             return Verdict("cannot tell", f"{count} in both runs, at least {MIN_PAIRS} needed")
         low, high, method = self.interval.low, self.interval.high, self.interval.method
-        fell = f"{self.losses:,} of {counted(self.n, 'call')} fell, {self.wins:,} rose"
-        figures = f"{fell}: {self.difference:+.3f} [{low:+.3f}, {high:+.3f}] ({method})"
+        figures = (
+            f"{self.fell_and_rose}: {self.difference:+.3f} [{low:+.3f}, {high:+.3f}] ({method})"
+        )
         line = f"{-delta:g}" if delta else "0"
         if high < -delta:
             return Verdict("worse", f"{figures} is wholly below {line}")
@@ -160,6 +161,11 @@ class ScoreDifference:
             f"{figures} reaches across {line}; {counted(self.n, 'call')} show differences from "
         )
         return Verdict("cannot tell", f"{reason}{self.smallest_visible:.3f}{self._needed(delta)}")
+
+    @property
+    def fell_and_rose(self) -> str:
+        """How many calls fell and rose, in words."""
+        return f"{self.losses:,} of {counted(self.n, 'call')} fell, {self.wins:,} rose"
 
     def _needed(self, delta: float) -> str:
         """Say how many calls would show a difference of delta."""

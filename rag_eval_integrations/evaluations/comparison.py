@@ -15,6 +15,8 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import _paired
 from rag_eval_integrations.evaluations._notebook import text
 from rag_eval_integrations.evaluations._paired import (
+    DERIVED,
+    MIN_PAIRS,
     SEED,
     ScoreDifference,
     Values,
@@ -443,9 +445,14 @@ def calls(count: int) -> str:
     return counted(count, "call")
 
 
-def decimal(value: float | None, *, sign: bool = False) -> str:
-    """Write a figure with three decimals; a dash for none."""
-    return "–" if value is None else f"{value:{'+' if sign else ''}.3f}"
+def places_of(comparison: Comparison) -> int:
+    """Return the decimals of figures: fewer than 10 calls do not tell a thousandth."""
+    return 2 if comparison.pairs < MIN_PAIRS else 3
+
+
+def decimal(value: float | None, places: int = 3, *, sign: bool = False) -> str:
+    """Write a figure; a dash for none."""
+    return "–" if value is None else f"{value:{'+' if sign else ''}.{places}f}"
 
 
 def probability(value: float | None) -> str:
@@ -485,7 +492,7 @@ def in_answers(comparison: Comparison) -> list[str]:
     else:
         line = f"{score.name} fell in {calls(fell)} and rose in {rose:,}"
     if fell or rose:
-        sure = score.interval is not None and not score.interval.low <= 0 <= score.interval.high
+        sure = outcome(score) in ("worse", "better")
         units = calls(score.n)
         if score.conversations is not None:
             units += f" of {counted(score.conversations, 'conversation')}"
@@ -496,22 +503,64 @@ def in_answers(comparison: Comparison) -> list[str]:
     return [f"{line}.", *filter(None, [caution(sum(run.lexical for run in runs), total)])]
 
 
-HEADINGS = ("score", "A", "B", "B - A", "95 % interval", "p", "Holm p", "up/down/same", "n",
-            "visible")  # fmt: skip
+OUTCOMES = ("worse", "better", "cannot tell", "same documents")
 
 
-def cells(score: ScoreDifference) -> list[str]:
-    """Write one score's row under `HEADINGS`."""
-    interval = score.interval
-    ends = "same documents" if score.same_documents else "–"
-    if interval is not None:
-        ends = f"[{interval.low:+.3f}, {interval.high:+.3f}]"
+def outcome(score: ScoreDifference) -> str:
+    """Say what the interval tells of a score, in one of `OUTCOMES`."""
+    if score.same_documents:
+        return "same documents"
+    if score.interval is None or score.interval.low <= 0 <= score.interval.high:
+        return "cannot tell"
+    return "worse" if score.interval.high < 0 else "better"
+
+
+def outcomes(comparison: Comparison) -> list[tuple[str, ScoreDifference]]:
+    """List the scores with what the interval tells, the worse ones first."""
+    told = [(outcome(score), score) for score in comparison.scores.values()]
+    return sorted(told, key=lambda pair: OUTCOMES.index(pair[0]))
+
+
+def outcome_lines(comparison: Comparison) -> list[str]:
+    """Write a line per score: what the interval tells, its name, and how many calls changed."""
+    width = max((len(one_line(name)) for name in comparison.scores), default=0)
     return [
-        score.name, decimal(score.mean_a), decimal(score.mean_b),
-        decimal(score.difference, sign=True), ends, probability(score.p),
-        probability(score.p_holm), f"{score.wins}/{score.losses}/{score.ties}", f"{score.n:,}",
-        decimal(score.smallest_visible),
+        f"{told:14}  {one_line(score.name):{width}}  {score.fell_and_rose}"
+        for told, score in outcomes(comparison)
+    ]
+
+
+HEADINGS = ("score", "A", "B", "B - A", "95 % interval", "p", "adjusted p",
+            "smallest detectable difference")  # fmt: skip
+
+
+def cells(score: ScoreDifference, places: int = 3) -> list[str]:
+    """Write one score's row under `HEADINGS`."""
+    ends = "–"
+    if score.interval is not None:
+        ends = f"[{score.interval.low:+.3f}, {score.interval.high:+.3f}]"
+    return [
+        score.name, decimal(score.mean_a, places), decimal(score.mean_b, places),
+        decimal(score.difference, places, sign=True), ends, probability(score.p),
+        probability(score.p_holm), decimal(score.smallest_visible),
     ]  # fmt: skip
+
+
+def table(comparison: Comparison) -> list[list[str]]:
+    """Return the headings and a row per score, without columns that hold nothing."""
+    places = places_of(comparison)
+    rows = [cells(score, places) for score in comparison.scores.values()]
+    columns = [at for at in range(len(HEADINGS)) if {row[at] for row in rows} != {"–"}]
+    return [[row[at] for at in columns] for row in (HEADINGS, *rows)]
+
+
+def moves(change: Change, comparison: Comparison) -> list[tuple[str, float | None, float | None]]:
+    """List the scores of a call that changed: name, value before and value after.
+
+    Those that follow from another one are left out beside it.
+    """
+    moved = list(change.scores(comparison.scores))
+    return [move for move in moved if move[0] not in DERIVED] or moved
 
 
 def remarks(comparison: Comparison) -> list[str]:
@@ -528,8 +577,8 @@ def remarks(comparison: Comparison) -> list[str]:
     )
     if intervals:
         lines.append(
-            f'Intervals: {intervals}; p: sign flips; random seed {comparison.seed}. "Visible": '
-            "the smallest difference that so many calls show four times out of five."
+            f"Intervals: {intervals}; p: sign flips; random seed {comparison.seed}. The smallest "
+            "detectable difference is one that so many calls show four times out of five."
         )
     if any(score.conversations is not None for score in comparison.scores.values()):
         lines.append("Calls of one conversation were kept together.")
@@ -545,10 +594,6 @@ def remarks(comparison: Comparison) -> list[str]:
     return [*lines, *comparison.notes]
 
 
-_NARROW = (0, 1, 2, 3, 7, 8), (0, 4, 5, 6, 9)
-"""Columns of two tables that fit 80 columns: the values, and how sure they are."""
-
-
 def table_lines(comparison: Comparison, width: int = 80) -> list[str]:
     """Write which runs are compared, what happened in answers, and the figures of every score.
 
@@ -556,12 +601,14 @@ def table_lines(comparison: Comparison, width: int = 80) -> list[str]:
         comparison: the runs.
         width: columns; the figures stand in two tables where one would be wider.
     """
-    rows = [list(HEADINGS), *map(cells, comparison.scores.values())]
-    whole = aligned(rows)
-    tables = [whole]
-    if max(map(len, whole)) > width:
-        tables = [aligned([[row[column] for column in of] for row in rows]) for of in _NARROW]
+    rows = table(comparison)
+    tables = [aligned(rows)]
+    if max(map(len, tables[0])) > width:
+        split = rows[0].index("p")
+        tables = [aligned([row[:split] for row in rows]),
+                  aligned([[row[0], *row[split:]] for row in rows])]  # fmt: skip
     lines = [one_line(line) for line in (heading(comparison), *in_answers(comparison))]
+    tables.insert(0, outcome_lines(comparison))
     return [*lines, *(line for table in tables for line in ("", *table)), ""]
 
 
@@ -579,10 +626,12 @@ def _table(comparison: Comparison) -> str:
         more = "".join(f"<{tag} style='text-align:right'>{value}</{tag}>" for value in others)
         return f"<tr><th style='text-align:left'>{first}</th>{more}</tr>"
 
-    names = "<br>".join(map(text, (heading(comparison), *in_answers(comparison))))
-    rows = "".join(row("td", cells(score)) for score in comparison.scores.values())
+    lines = (heading(comparison), *in_answers(comparison), *outcome_lines(comparison))
+    names = "<br>".join(map(text, lines))
+    headings, *figures = table(comparison)
+    rows = "".join(row("td", values) for values in figures)
     sentences = "<br>".join(map(text, remarks(comparison)))
     return (
         f"<table><caption style='text-align:left'>{names}</caption>"
-        f"<thead>{row('th', HEADINGS)}</thead><tbody>{rows}</tbody></table><p>{sentences}</p>"
+        f"<thead>{row('th', headings)}</thead><tbody>{rows}</tbody></table><p>{sentences}</p>"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,18 +13,23 @@ from operator import eq
 from typing import Any, Literal, NamedTuple
 
 from rag_eval_integrations.evaluations import ScoreDifference
-from rag_eval_integrations.evaluations._call_view import unsupported
+from rag_eval_integrations.evaluations._call_view import SIGNS, WORDS, unsupported, view_of
 from rag_eval_integrations.evaluations._pairing import Change
 from rag_eval_integrations.evaluations.comparison import (
-    HEADINGS,
     Comparison,
     cells,
     decimal,
     in_answers,
+    moves,
+    outcome,
+    outcomes,
+    places_of,
     remarks,
+    table,
 )
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.report._page import drawn, pieces, shown
+from rag_eval_integrations.report.html import evidence_of
 from rag_eval_integrations.sentences import document_number
 
 MOST_CALLS = 30
@@ -34,6 +40,11 @@ _MOST_SENTENCES = 20
 _OF_A_DOCUMENT = 2_000
 _OF_A_MOVED = 160
 """Characters that tell which document it is whose place alone has changed."""
+_OF_A_CALL = 100_000
+"""Characters of a call, as JSON, that can be opened with all its documents."""
+_REACHES = (0.05, 0.1, 0.2, 0.5, 1.0)
+"""Differences at which the axis of intervals may end."""
+_PLOT = 300
 
 View = dict[str, Any]
 
@@ -51,76 +62,67 @@ def compare_page(
     names = [comparison.names[0], *(run.names[1] for run in comparison.all)]
     return pieces(
         "compare.html",
-        style="compare.css",
+        style="report.css compare.css",
         title=f"{names[0]} compared with {', '.join(names[1:])}",
         verdicts=[shown(line) for line in verdicts],
-        headings=HEADINGS,
-        runs=[_run(run, calls) for run in comparison.all],
+        runs=[_run(run, calls, number) for number, run in enumerate(comparison.all)],
+        signs=SIGNS,
+        states=WORDS,
+        evidence_of=evidence_of,
     )
 
 
-def _run(comparison: Comparison, limit: int) -> View:
+def _run(comparison: Comparison, limit: int, number: int) -> View:
     """Return what the page shows of a comparison.
 
     Calls that lost a value are listed up to 20, each once with the names of all its scores.
     """
     scores = list(comparison.scores.values())
-    reach = max(
-        (max(abs(s.interval.low), abs(s.interval.high)) for s in scores if s.interval),
-        default=0.0,
-    )
-    changed = comparison.changed_count
+    ends = [abs(end) for s in scores if s.interval for end in (s.interval.low, s.interval.high)]
+    reach = next(reach for reach in _REACHES if reach >= max(ends, default=0.0))
     lost: dict[tuple[str, str], tuple[str, Change]] = {}
     for score in scores:
         for change in comparison.became_unscored(score.name, _MOST_LOST):
             key = (change.before.id, change.before.row_key)  # two calls may have equal texts
             names, _ = lost.get(key, ("", change))
             lost[key] = (f"{names}, {score.name}" if names else score.name, change)
+    headings, *figures = table(comparison)
+    aside = headings.index("p") if "p" in headings else len(headings)
     return {
         "a": shown(comparison.names[0]),
         "b": shown(comparison.names[1]),
-        "rows": [{"name": shown(score.name), "cells": [shown(cell) for cell in cells(score)[1:]],
-                  "bar": _bar(score, reach), "bad": _fall(score)} for score in scores],
+        "outcomes": [
+            (told, shown(score.name), score.fell_and_rose) for told, score in outcomes(comparison)
+        ],
+        "rows": [_row(score, places_of(comparison), reach) for score in scores],
+        "headings": headings[aside:],
+        "figures": [[shown(row[0]), *row[aside:]] for row in figures],
         "answers": [shown(line) for line in in_answers(comparison)],
         "remarks": [shown(line) for line in remarks(comparison)],
-        "reach": f"{reach:.3f}",
-        "changed": changed,
-        "calls": [_call(change, comparison.scores) for change in comparison.changed_calls(limit)],
+        "reach": f"{reach:g}",
+        "changed": comparison.changed_count,
+        "calls": [
+            _call(change, comparison, f"{number}-{place}")
+            for place, change in enumerate(comparison.changed_calls(limit))
+        ],
         "lost": [
-            {"names": shown(names), **_call(change, comparison.scores)}
-            for names, change in list(lost.values())[:_MOST_LOST]
+            {"names": shown(names), **_call(change, comparison, f"{number}-lost-{place}")}
+            for place, (names, change) in enumerate(list(lost.values())[:_MOST_LOST])
         ],
     }  # fmt: skip
 
 
-def _fall(score: ScoreDifference) -> str:
-    """Return the state whose look a fall has: `none` where it is sure, else `partial`.
-
-    Empty where the score did not fall.
-    """
-    if score.difference is None or score.difference >= 0:
-        return ""
-    return "none" if score.interval is not None and score.interval.high < 0 else "partial"
-
-
-def _bar(score: ScoreDifference, reach: float) -> View | None:
-    """Place an interval in a drawing of 200 units around zero difference.
-
-    The view holds the places `low`, `high` and `mean`, and the same in words, `said`. The drawing
-    ends at a difference of `reach` on both sides. None without an interval, or where no difference
-    was seen at all.
-    """
-    if score.interval is None or score.difference is None or not reach:
-        return None
-    low, high, mean = score.interval.low, score.interval.high, score.difference
-    places = {
-        name: drawn((value / reach + 1) / 2, 200)
-        for name, value in (("low", low), ("high", high), ("mean", mean))
-    }
-    return {**places, "said": f"{mean:+.3f}, interval {low:+.3f} to {high:+.3f}"}
+def _row(
+    score: ScoreDifference, places: int, reach: float
+) -> tuple[str, Sequence[str], str, Sequence[str]]:
+    """Return what the page shows of a score: name, figures, outcome, and the interval's places."""
+    ends = score.interval
+    at = (ends.low, ends.high, score.difference or 0.0) if ends else ()
+    drawing = [drawn((value / reach + 1) / 2, _PLOT) for value in at]
+    return shown(score.name), cells(score, places), outcome(score), drawing
 
 
-def _call(change: Change, names: Iterable[str]) -> View:
+def _call(change: Change, comparison: Comparison, at: str) -> View:
     """Return what the page shows of a changed call.
 
     Documents that are the same are only counted, and of the others 20 are shown.
@@ -135,9 +137,12 @@ def _call(change: Change, names: Iterable[str]) -> View:
         "asked_before": shown(before.question[:MOST_CHARACTERS])
         if before.question != after.question
         else "",
-        "scores": [_moved(*score, after) for score in change.scores(names)],
+        "scores": [
+            _moved(*score, after, places_of(comparison)) for score in moves(change, comparison)
+        ],
         "before": _side(before, response, "added"),
         "after": _side(after, response, "gone"),
+        "whole": [("A", _whole(before, f"{at}-A")), ("B", _whole(after, f"{at}-B"))],
         "same_response": before.response == after.response,
         "documents": [_document(document) for document in different[:_MOST_DOCUMENTS]],
         "more_documents": max(0, len(different) - _MOST_DOCUMENTS),
@@ -145,7 +150,13 @@ def _call(change: Change, names: Iterable[str]) -> View:
     }
 
 
-def _moved(name: str, was: float | None, now: float | None, after: Evaluation) -> View:
+def _whole(evaluation: Evaluation, at: str) -> View | None:
+    """Return a call as the report shows it; None if it is too long for a page of many calls."""
+    view = {**view_of(evaluation), "at": at}
+    return view if len(json.dumps(view, ensure_ascii=False)) <= _OF_A_CALL else None
+
+
+def _moved(name: str, was: float | None, now: float | None, after: Evaluation, places: int) -> View:
     """Return what the page shows of a score's change.
 
     A value that was lost says why.
@@ -155,9 +166,9 @@ def _moved(name: str, was: float | None, now: float | None, after: Evaluation) -
     why = "" if new is None or now is not None else shown(new.unscored or new.status)
     return {
         "name": shown(name),
-        "before": decimal(was),
-        "after": decimal(now) if not why else f"– ({why})",
-        "change": decimal(change, sign=True),
+        "before": decimal(was, places),
+        "after": decimal(now, places) if not why else f"– ({why})",
+        "change": decimal(change, places, sign=True),
         "fell": change is not None and change < 0,
     }
 

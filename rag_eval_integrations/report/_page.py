@@ -45,7 +45,7 @@ def pieces(
     template: str,
     *,
     script: str | None = None,
-    style: str | None = None,
+    style: str = "",
     served: bool = False,
     **context: object,
 ) -> Iterator[str]:
@@ -54,7 +54,7 @@ def pieces(
     Args:
         template: name of a file of `templates/` that extends `base.html`.
         script: name of the file with the page's script; None for a page without.
-        style: name of a file with further rules, below those of `base.css`.
+        style: names of files with further rules, below those of `base.css`, apart by spaces.
         served: let the page ask the server that it is from, and only this one.
         context: what the template names; at least `title`. A name that is missing is an error.
 
@@ -66,7 +66,7 @@ def pieces(
     """
     from markupsafe import Markup  # noqa: PLC0415  # comes with Jinja2, which takes 50 ms
 
-    css = _source("base.css") + (_source(style) if style else "")
+    css = "".join(map(_source, ("base.css", *style.split())))
     code = _source(script) if script else ""
     context |= {
         "css": Markup(css),  # our own file

@@ -33,9 +33,9 @@ def test_figures_are_printed(rag_eval: Command, before: Path, after: Path) -> No
         "A: before.jsonl, B: after.jsonl",
         "30 answers became unsupported, none was repaired; that is more than chance.",
     ]
-    row = next(line for line in done.out.splitlines() if "adherence" in line)
+    line, row = (line for line in done.out.splitlines() if "adherence" in line[:30])
+    assert line == "worse           adherence  30 of 100 calls fell, 0 rose"
     assert row.split()[:4] == ["adherence", "1.000", "0.700", "-0.300"]
-    assert "0/30/70" in row
     assert "100 calls paired by id." in done.out
     assert "Intervals: bootstrap; p: sign flips; random seed" in done.out
 
@@ -49,11 +49,10 @@ def test_no_name_and_no_figure_is_cut_in_80_columns(
 
     narrow = rag_eval("compare", before, after).out
 
-    name, *figures = next(line for line in wide.splitlines() if "adherence" in line).split()
-    rows = [line.split() for line in narrow.splitlines() if line.startswith(f"{name} ")]
-    assert [cell for row in rows for cell in row[1:]] == [
-        *figures[:3], *figures[7:9], *figures[3:7], figures[9],
-    ]  # fmt: skip
+    (figures,) = (line.split() for line in wide.splitlines() if line.startswith("adherence "))
+    values, sure = (line.split() for line in narrow.splitlines() if line.startswith("adherence "))
+    assert values + sure[1:] == figures
+    assert "adjusted p  smallest detectable difference\n" in narrow
     assert max(map(len, narrow.split("100 calls")[0].splitlines())) <= 80
 
 
@@ -62,6 +61,41 @@ def test_one_changed_call_reads_well(rag_eval: Command) -> None:
     before, after = (write(Path(f"{n}.jsonl"), run([float(n)])) for n in (1, 0))
     shown = rag_eval("compare", before, after).out
     assert "1 call paired by id.\n1 call changed:\n  q0 “When does q0 leave?”: " in shown
+
+
+def test_few_calls_have_no_columns_of_dashes(rag_eval: Command) -> None:
+    """And two decimals; of scores that follow from others, calls say nothing."""
+    names = ("adherence", "trace_average")
+    runs = ([call(f"q{n}", dict.fromkeys(names, value)) for n in range(6)] for value in (1.0, 0.0))
+    before, after = (write(Path(f"{n}.jsonl"), made) for n, made in enumerate(runs))
+
+    shown = rag_eval("compare", before, after).out
+
+    (head,) = (line for line in shown.splitlines() if line.startswith("score "))
+    assert head.split() == ["score", "A", "B", "B", "-", "A", "p", "adjusted", "p"]
+    assert "\nadherence      1.00  0.00  -1.00  " in shown
+    assert "\n  q0 “When does q0 leave?”: adherence 1.00 to 0.00\n" in shown
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_changed_calls_are_wrapped(
+    rag_eval: Command, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """At the terminal's width; in a file, at the width of its tables."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    names = [f"a score with a rather long name {n}" for n in range(6)]
+    runs = (
+        [call(f"q{n}", dict.fromkeys(names, value), question="So? " * 50) for n in range(9)]
+        for value in (1.0, 0.0)
+    )
+    before, after = (write(Path(f"{n}.jsonl"), made) for n, made in enumerate(runs))
+
+    lines = rag_eval("compare", before, after).out.split("changed most:\n")[1].splitlines()
+
+    assert len(lines) > 3
+    assert max(map(len, lines)) <= width
+    for name in names:
+        assert f"{name} 1.00 to 0.00" in " ".join(line.strip() for line in lines)
 
 
 def test_a_call_without_an_id_of_its_own_is_named_by_its_question(rag_eval: Command) -> None:
@@ -222,12 +256,12 @@ def test_the_same_documents_are_no_regression_of_the_retriever(rag_eval: Command
     assert (score["difference"], score["same_documents"]) == (0, True)
     assert score["own_mean_a"] != score["own_mean_b"]
     assert "fine: context_relevance: 12 calls with the same documents in both runs" in done.err
-    row_of_figures = next(line for line in done.err.splitlines() if "same documents" in line)
-    assert row_of_figures.split()[0] == "context_relevance"
+    line = next(line for line in done.err.splitlines() if line.startswith("same documents"))
+    assert line.split()[2] == "context_relevance"
     assert "Pooled: in 12 calls" in done.err
     rag_eval("compare", "a.jsonl", "b.jsonl", "-o", "diff.html", code=0)
     page = Path("diff.html").read_text(encoding="utf-8")
-    assert ">same documents</td>" in page
+    assert "> same documents</span>" in page
     assert "Pooled: in 12 calls" in page
 
 
@@ -244,6 +278,7 @@ def test_json_and_markdown(rag_eval: Command, before: Path, after: Path) -> None
     rag_eval("compare", before, after, "-o", "diff.md")
     lines = Path("diff.md").read_text().splitlines()
     assert any(line.startswith("| adherence | 1.000 | 0.700 |") for line in lines)
+    assert "- worse adherence 30 of 100 calls fell, 0 rose" in lines
     piped = rag_eval("compare", before, after, "-o", "-", "--format", "md")
     assert piped.out.splitlines() == lines
 

@@ -11,7 +11,7 @@ from pages import promised_by, run_page, text_of
 from rag_eval_integrations import Evaluations
 from rag_eval_integrations.evaluations import _paired
 from rag_eval_integrations.evaluations._written import columns_of, to_json
-from rag_eval_integrations.evaluations.comparison import HEADINGS
+from rag_eval_integrations.evaluations.comparison import HEADINGS, OUTCOMES
 from rag_eval_integrations.records import RunningMean
 
 PAGE = text_of("docs/evaluations.md")
@@ -62,7 +62,7 @@ def test_the_example_prints_what_it_shows(
 
 
 def test_the_numbers_are_those_of_the_code() -> None:
-    """Limits, resamples, flips, power, and the headings that need words."""
+    """Limits, resamples, flips, power, and the words of headings and verdicts."""
     for message in (
         f"from {_paired.MIN_BOOTSTRAP} calls of which {_paired.MIN_CHANGED} differ",
         f"fewer than {_paired.MIN_PAIRS} calls",
@@ -71,4 +71,5 @@ def test_the_numbers_are_those_of_the_code() -> None:
         f"{_paired.POWER:.2f} standard errors",
     ):
         assert message in COMPARE
-    assert {"Holm p", "visible"} <= set(HEADINGS)
+    for words in (*OUTCOMES, *HEADINGS[-2:]):
+        assert words in COMPARE

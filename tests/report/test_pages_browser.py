@@ -58,7 +58,7 @@ def test_a_telephone_shows_every_figure(opened: Open, name: str, tables: str) ->
 
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert max(places, default=0) <= 390
-    assert len(places) > 6 or not tables
+    assert len(places) > 5 or not tables
     signs = page.locator("table.matrix td.err").evaluate_all(
         "(all) => all.map((one) => getComputedStyle(one, '::before').content)"
     )
@@ -109,14 +109,62 @@ def test_changes_are_told_without_colours(opened: Open) -> None:
         assert said in (first.text_content() or "")
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_verdicts_stand_on_the_first_screen(opened: Open, width: int) -> None:
+    """Behind the sentence and before any table."""
+    page = opened("diff.html", viewport={"width": width, "height": 844})
+
+    line = page.locator(".outcomes").first.locator("li").last.bounding_box()
+    table = page.locator("table").first.bounding_box()
+    assert line is not None
+    assert table is not None
+    assert line["y"] + line["height"] < min(844, table["y"])
+
+
+def test_a_whole_call_is_opened_by_keys(opened: Open) -> None:
+    """A side's documents, with what each of its sentences is linked to."""
+    page = opened("diff.html")
+    side = page.locator("details.whole").first
+
+    side.locator("summary").first.focus()
+    page.keyboard.press("Enter")
+
+    assert side.get_by_role("heading", name="Documents, as the model saw them").is_visible()
+    sentence = side.locator("a.s").first
+    sentence.focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.querySelector(':target').closest('details.whole') !== null")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_an_interval_has_an_axis_with_figures(opened: Open, pages: Path, width: int) -> None:
+    """Drawn at its full size, so that they can be read."""
+    runs = [
+        [call(f"{n}", {"adherence": float(n % worse > 0)}) for n in range(60)] for worse in (20, 4)
+    ]
+    write(pages / "axis.html", compare_page(compare(*runs)))
+    page = opened("axis.html", viewport={"width": width, "height": 844})
+    plot = page.get_by_role("img", name="on an axis from -0.5 to 0.5")
+    box, texts = plot.bounding_box(), plot.locator("text")
+
+    assert texts.all_text_contents() == ["-0.5", "0", "+0.5"]
+    assert box is not None
+    assert (box["width"], box["x"] + box["width"] <= width) == (300, True)
+    assert page.locator("td.plot").inner_text().startswith("-0.")
+
+
 def test_the_line_of_no_difference_and_a_fall_are_seen_in_the_dark(
     opened: Open, pages: Path
 ) -> None:
-    """The line has the contrast of a drawing, 3 to 1; a fall has colour and sign in the table."""
+    """The line has the contrast of a drawing, 3 to 1; a fall and a rise have colour and sign."""
     runs = [
-        [call(f"{n}", {"adherence": float(n % worse > 0), "completeness": 0.5}) for n in range(60)]
+        [
+            call(f"{n}", {"adherence": float(n % worse > 0), "recall": float(n % worse == 0),
+                          "completeness": 0.5})
+            for n in range(60)
+        ]
         for worse in (20, 2)
-    ]
+    ]  # fmt: skip
     write(pages / "fall.html", compare_page(compare(*runs)))
     page = opened("fall.html", color_scheme="dark")
     luminance = """(one, name) => {
@@ -126,11 +174,15 @@ def test_the_line_of_no_difference_and_a_fall_are_seen_in_the_dark(
     }"""
     line = page.locator("svg .axis").first.evaluate(luminance, "stroke")
     ground = page.locator("body").evaluate(luminance, "backgroundColor")
-    fall = page.locator("tr", has_text="adherence").first.locator(".bad")
+    fall = page.locator("tr", has_text="adherence").first.locator(".change")
 
     assert (line + 0.05) / (ground + 0.05) >= 3
     assert re.fullmatch(r"-\d\.\d{3} ▼", fall.inner_text())
-    assert not page.locator("tr", has_text="completeness").first.locator(".bad").count()
+    tints = "(one) => getComputedStyle(one).backgroundColor"
+    rise = page.locator("tr", has_text="recall").first.locator(".change")
+    assert re.fullmatch(r"\+\d\.\d{3} ▲", rise.inner_text())
+    same = page.locator("tr", has_text="completeness").first.locator(".change")
+    assert len({one.evaluate(tints) for one in (fall, rise, same)}) == 3
 
 
 # --- Prompt tests
