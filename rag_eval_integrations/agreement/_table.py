@@ -27,6 +27,7 @@ from rag_eval_integrations.records import (
     Sentences,
     Usage,
 )
+from rag_eval_integrations.records.labels import SUPPORTING, UTILIZED
 
 DOCUMENTS, RESPONSE = 1, 2
 
@@ -38,6 +39,8 @@ class LabelMarks(NamedTuple):
     """Hashes of keys and texts of the document sentences, and of those of the response; good within
     this process."""
     relevant: Array
+    known: Array
+    """Whether it was asked if a document sentence is relevant, as it always is of a judge."""
     utilized: Array
     full: Array
     """Whether each response sentence is fully supported."""
@@ -47,6 +50,8 @@ class LabelMarks(NamedTuple):
     """Whether nothing is labelled relevant, or nothing utilized: an empty case of the formulas."""
     support: frozenset[int]
     """Pairs of a response and a document sentence, numbered."""
+    unasked: frozenset[str]
+    """Kinds of labels that people were not asked for."""
     probabilities: Mapping[str, Array]
     """Of each sentence, by `relevant`, `utilized` and `supported`; NaN where the judge gives none,
     and no array where it gives none at all."""
@@ -69,6 +74,7 @@ class LabelMarks(NamedTuple):
         return cls(
             (_hash_of(sentences.documents), _hash_of(sentences.claims)),
             _marked(documents, labels.all_relevant_sentence_keys),
+            ~_marked(documents, labels.unasked_keys),
             _marked(documents, labels.all_utilized_sentence_keys),
             np.array([verdicts.get(key) is True for key in response], bool),
             np.array([verdicts.get(key) is not None for key in response], bool),
@@ -80,6 +86,7 @@ class LabelMarks(NamedTuple):
                 for key in support.supporting_sentence_keys
                 if key in sources
             ),
+            frozenset(labels.unasked_keys) & {UTILIZED, SUPPORTING},
             {
                 kind: np.array([chances.get(key) for key in keys], "f8")
                 for kind, (chances, keys) in given.items()
@@ -122,9 +129,10 @@ class KeyCounts(NamedTuple):
         """
         if predicted is None or gold is None or predicted.sentences[0] != gold.sentences[0]:
             return cls()
-        marks = {"relevant": (gold.relevant, ...), "utilized": (gold.utilized, ...)}
+        known = predicted.known & gold.known
+        marks = {"relevant": (gold.relevant, known), "utilized": (gold.utilized, ...)}
         counts = {
-            "relevant": cells_of(predicted.relevant, gold.relevant).sum(axis=1),
+            "relevant": cells_of(predicted.relevant[known], gold.relevant[known]).sum(axis=1),
             "utilized": cells_of(predicted.utilized, gold.utilized).sum(axis=1),
         }
         both = np.zeros(0, bool)
@@ -141,8 +149,11 @@ class KeyCounts(NamedTuple):
         for kind, (positive, among) in marks.items():
             chances = predicted.probabilities.get("supported" if kind == "no_verdict" else kind)
             if chances is not None:
-                known = ~np.isnan(chances[among])
-                items[kind] = chances[among][known], positive[among][known]
+                given = ~np.isnan(chances[among])
+                items[kind] = chances[among][given], positive[among][given]
+        for kind in predicted.unasked | gold.unasked:
+            counts.pop(kind, None)
+            items.pop(kind, None)
         return cls(same, int(len(both) - both.sum()), counts, items)
 
 

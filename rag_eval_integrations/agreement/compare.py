@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from rag_eval_integrations.agreement import _statistics as statistics
-from rag_eval_integrations.agreement._statistics import Array, Places, Statistic
+from rag_eval_integrations.agreement._statistics import Array, Places, Statistic, cells_of
 from rag_eval_integrations.agreement._table import (
-    DOCUMENTS,
-    RESPONSE,
     Compared,
     Row,
     ScoreRow,
@@ -215,24 +214,22 @@ def _hallucination_scores(table: Table, rows: Compared) -> Array:
 # --- Sentences: relevant, utilized, supporting, supported, unsupported keys
 
 
-_KINDS = {"relevant": DOCUMENTS, "utilized": DOCUMENTS, "supporting": RESPONSE,
-          "supported": RESPONSE, "unsupported": RESPONSE}  # fmt: skip
-"""Each kind with the sentences that have to be the same on both sides."""
+_KINDS = ("relevant", "utilized", "supporting", "supported", "unsupported")
 
 
 def _key_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
     """Compute the statistics of all kinds of keys.
 
     Each block is micro-averaged: its counts are summed over the sentences of all rows. `n` is the
-    number of rows. A response sentence that either side left unlabelled has no verdict to compare:
-    it is counted as `unlabelled`, and not as unsupported.
+    number of rows, less those of people who were not asked. A response sentence that either side
+    left unlabelled has no verdict to compare: it is counted as `unlabelled`, not as unsupported.
     """
-    for kind, same in _KINDS.items():
+    for kind in _KINDS:
         # Of unsupported sentences, yes and no change places.
         swapped = kind == "unsupported"
         own = "supported" if swapped else kind
         cells = np.array([row.counts.get(own, np.zeros(4)) for row in table.keys]).reshape(-1, 4).T
-        counts = {"n": sum(row.same >= same for row in table.keys)}
+        counts = {"n": sum(own in row.counts for row in table.keys)}
         if own == "supported":
             counts["unlabelled"] = sum(row.unlabelled for row in table.keys)
         figures = statistics.of_cells(
@@ -364,6 +361,53 @@ def _distinct(names: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name))
 
 
+# --- People beside each other
+
+
+class BetweenPeople(NamedTuple):
+    """How two people agree on the sentences that both have labelled."""
+
+    people: tuple[str, str]
+    kind: str
+    """`supported` or `relevant`."""
+    n: int
+    """Number of sentences."""
+    same: float
+    """Share of them with the same label."""
+    kappa: float | None
+    """Cohen's; None where both gave the same label throughout."""
+
+    def __str__(self) -> str:
+        one, other = self.people
+        kappa = "–" if self.kappa is None else f"{self.kappa:.3f}"
+        return (
+            f"People: {one} and {other}, {self.kind}: {self.n:,} sentences labelled by both, "
+            f"{self.same:.0%} the same, κ {kappa}"
+        )
+
+
+def between_people(
+    labels: Mapping[tuple[str, str], Mapping[str, bool]],
+) -> Iterator[BetweenPeople]:
+    """Compare people's labels of the same sentences, each pair of people for itself.
+
+    Args:
+        labels: call and person → key → label.
+    """
+    of: dict[str, dict[tuple[str, str], bool]] = {}
+    for (call, who), answers in labels.items():
+        of.setdefault(who, {}).update({(call, key): said for key, said in answers.items()})
+    for one, other in combinations(sorted(of), 2):
+        for kind in ("supported", "relevant"):
+            is_document = kind == "relevant"
+            both = [s for s in of[one] if s in of[other] and s[1][:1].isdigit() == is_document]
+            cells = cells_of(*(np.array([of[who][s] for s in both], bool) for who in (one, other)))
+            kappa = statistics.of_cells(cells, len(both), "kappa")["kappa"].value
+            if both:
+                same = float(cells[0].sum() + cells[3].sum()) / len(both)
+                yield BetweenPeople((one, other), kind, len(both), same, kappa)
+
+
 @dataclass(frozen=True)
 class Agreement:
     """The agreement of a judge with gold."""
@@ -382,6 +426,8 @@ class Agreement:
     """Comparisons that were left out, each with its reason."""
     makers: Makers = _NOBODY
     """The makers of the predicted rows."""
+    people: tuple[BetweenPeople, ...] = ()
+    """The agreement of people with each other, where gold is their labels."""
 
     def to_json(self) -> Json:
         """Return the content of `rag-eval agreement --json`."""
@@ -399,6 +445,8 @@ class Agreement:
         }
         if self.notes:
             content["note"] = "; ".join(self.notes)
+        if self.people:
+            content["people"] = [pair._asdict() for pair in self.people]
         return content
 
 

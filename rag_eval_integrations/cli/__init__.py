@@ -94,6 +94,9 @@ rag-eval pull --from mlflow --project "my app" -o calls.jsonl --resume""",
     _arguments.PushOptions: """\
 rag-eval push evals.jsonl --to langfuse --dry-run
 rag-eval push evals.jsonl --to phoenix --where 'adherence<1' --metadata user_id""",
+    _arguments.ReviewOptions: """\
+rag-eval review evals.jsonl -o labels.jsonl
+rag-eval agreement evals.jsonl labels.jsonl""",
     _arguments.AgreementOptions: """\
 rag-eval agreement evals.jsonl gold.jsonl -o agreement.html
 rag-eval agreement evals.jsonl rated.jsonl --human rating""",

@@ -484,6 +484,31 @@ class AgreementOptions(FieldNames):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReviewOptions(SkipInvalid):
+    """Ask you which sentences are supported and relevant.
+
+    Each answer is kept at once, and the same command goes on from there. The file is gold for
+    agreement, calibrate, score and compare.
+    """
+
+    evals: Path = argument("The evaluations to correct.", metavar="EVALS.jsonl")
+    out: Path = _out(
+        "File to which the answers are appended; several people can share one.",
+        "LABELS.jsonl",
+        MISSING,
+    )
+    pick: str = _input(
+        "Which calls: random (for means of all calls), those of which the judge is the most "
+        "unsure, or those with the lowest scores.",
+        metavar="random|unsure|low",
+        default="random",
+    )
+    n: int = _input("Number of calls.", metavar="N", min=1, default=50)
+    seed: int = _input("Seed of the draw.", metavar="SEED", default=0)
+    who: str | None = _input("Your name; by default that of your account.", metavar="NAME")
+
+
+@dataclass(frozen=True, kw_only=True)
 class CalibrateOptions(Overwrite, Formulas, Asking):
     """Fit a judge's estimates to your gold rows.
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_eval_integrations import _target
-from rag_eval_integrations._visible import visible_json
+from rag_eval_integrations._visible import one_line, visible_json
 from rag_eval_integrations.agreement import (
     Agreement,
     CascadePoint,
@@ -26,16 +27,22 @@ from rag_eval_integrations.agreement import (
 )
 from rag_eval_integrations.agreement._cascades import cascade_of
 from rag_eval_integrations.agreement._table import Row, Table
-from rag_eval_integrations.agreement.compare import agreement_of, curves_of
+from rag_eval_integrations.agreement.compare import (
+    BetweenPeople,
+    agreement_of,
+    between_people,
+    curves_of,
+)
 from rag_eval_integrations.cli._arguments import AgreementOptions
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._console import stdout, width_of
 from rag_eval_integrations.cli._options import field_map_from, trace_of
 from rag_eval_integrations.cli._terminal import print_stderr, print_stdout, teller, write_stdout
-from rag_eval_integrations.dataset import Line, call_from, labelled_from
+from rag_eval_integrations.dataset import Labelled, Line, call_from, labelled_from
 from rag_eval_integrations.dataset._evals import read_evaluations
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset.calls import read_labelled
+from rag_eval_integrations.dataset.labels_file import CallLabels, LabelsFile, labelled_by, labels_in
 from rag_eval_integrations.dataset.rows import score_gold
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.console import add_row, heading, plain_table
@@ -76,7 +83,8 @@ def agreement(options: AgreementOptions) -> int:
             "--cascade", names, "use one or two files, of judges two and three"
         )
     pages = _pages(options.out, options.plots)
-    reader = RowReader()
+    people = labels_in(gold)
+    reader = RowReader(people.partial() if people else {})
     predicted, trace = predicted_rows(reader, evals)
     labelled = reader.gold(
         gold, trace, human=human, document=options.document, system=options.system
@@ -105,6 +113,7 @@ def agreement(options: AgreementOptions) -> int:
             raise
         raise ConfigurationError("--cascade", files[error.field], error.why) from error
     agreement = agreement_of(table, joined, baselines=options.baselines)
+    agreement = replace(agreement, people=_between(people))
     if options.as_json:
         content = agreement.to_json() | ({"cascade": curve_json(curve)} if curve else {})
         write_stdout(f"{visible_json(content)}\n")
@@ -118,6 +127,14 @@ def agreement(options: AgreementOptions) -> int:
         write_agreement(agreement, page, title=title, curves=drawn, cascade=curve, field=option)
         print_stderr(f"Wrote {page}")
     return reader.exit_code()
+
+
+def _between(people: LabelsFile | None) -> tuple[BetweenPeople, ...]:
+    """Compare people with each other; nothing without their labels."""
+    if people is None:
+        return ()
+    answers = {where: call.answers for where, call in people.calls.items()}
+    return tuple(between_people(answers))
 
 
 def _pages(out: Path | None, plots: Path | None) -> list[tuple[str, Path]]:
@@ -253,8 +270,8 @@ def print_agreement(agreement: Agreement, curve: tuple[CascadePoint, ...] = ()) 
     print_stdout(
         f"{rows} rows; {formulas} formulas; 95 % intervals by bootstrap over rows.{pooled}"
     )
-    for note in agreement.notes:
-        print_stdout(note)
+    for note in (*agreement.people, *agreement.notes):
+        print_stdout(one_line(str(note)))
 
 
 def _with_scores(
@@ -333,10 +350,17 @@ def _baselines(agreement: Agreement) -> Iterator[rich_table.Table]:
 
 
 class RowReader:
-    """Reads files line by line; reports and counts invalid lines."""
+    """Reads files line by line; reports and counts invalid lines.
 
-    def __init__(self) -> None:
+    Args:
+        partial: people's labels of calls that are not whole, by row key; such calls of the
+            evaluations become gold rows.
+    """
+
+    def __init__(self, partial: Mapping[str, CallLabels] = {}) -> None:
         self.bad: list[BadRows] = []
+        self._partial = partial
+        self._begun: list[Labelled] = []
 
     def evaluations(self, path: Path) -> list[Row]:
         """Read the numbers of evaluations; lines that are not valid are left out and counted.
@@ -346,7 +370,12 @@ class RowReader:
         Raises:
             OSError: when the file cannot be read.
         """
-        return [Row.of(evaluation) for evaluation in self._values(path, read_evaluations(path))]
+        rows = []
+        for evaluation in self._values(path, read_evaluations(path)):
+            rows.append(Row.of(evaluation))
+            if labels := self._partial.get(evaluation.row_key):
+                self._begun.append(labelled_by(evaluation, labels.answers))
+        return rows
 
     def gold(self, gold: Input, trace: Trace, **names: str | None) -> list[Row]:
         """Read gold rows, and score their labels by a metric's formulas.
@@ -368,7 +397,8 @@ class RowReader:
 
         is_rated = names.get("human") is not None
         lines = read_labelled(gold, read, tell=teller(gold), lone_ids=is_rated)
-        rows = list(self._values(gold, lines))
+        rows = [Row.of(score_gold(row, trace)) for row in self._begun]
+        rows += self._values(gold, lines)
         if not rows:
             raise ConfigurationError("gold", str(gold), f"the gold file {self.no_rows()}")
         return rows

@@ -13,8 +13,12 @@ from rag_eval_integrations.dataset import _input
 from rag_eval_integrations.dataset._input import Format, Line, Numbered
 from rag_eval_integrations.dataset._names import KNOWN
 from rag_eval_integrations.dataset._ways import folded
+from rag_eval_integrations.dataset.labels_file import is_whole, whole_rows
+from rag_eval_integrations.dataset.rows import labelled_from, score_labelled
 from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation, from_line, from_object
+from rag_eval_integrations.sentences import Punkt
 
 
 @contextmanager
@@ -59,17 +63,22 @@ def opened_rows(
 
 
 def read_evaluations(path: str | os.PathLike[str]) -> Iterator[Line[Evaluation]]:
-    """Read EVALS: lines, a Parquet file or a folder of Parquet; errors as for `opened_rows`."""
+    """Read EVALS: lines, a Parquet file or a folder of Parquet; errors as for `opened_rows`.
+
+    Calls that people have labelled whole are scored by their labels.
+    """
     with opened_rows(path, evaluations=True) as (form, rows):
-        yield from _input.lines_from(rows, evaluation_from, _input.unit_of(form), path)
+        yield from _input.lines_from(whole_rows(rows), evaluation_from, _input.unit_of(form), path)
 
 
 def evaluation_from(content: dict[str, Any]) -> Evaluation:
-    """Read a parsed row of EVALS.
+    """Read a parsed row of EVALS, or score a person's labels of a whole call.
 
     Raises:
         InputError: a field is missing or wrong, or the row is a call.
     """
+    if is_whole(content):
+        return score_labelled(labelled_from(content, Punkt()), [Trace()])
     if "scores" not in content and not KNOWN.isdisjoint(map(folded, content)):
         why = "a call, not an evaluation: `rag-eval run CALLS -o EVALS` makes evaluations of calls"
         raise InputError(f"{why}, and `rag-eval score` of labelled rows")
@@ -81,6 +90,8 @@ def evaluations_at(path: str | os.PathLike[str], numbers: Collection[int]) -> Nu
     with opened_rows(path, bytes, evaluations=True) as (_, rows):
         wanted = ((number, row) for number, row in rows if number in numbers)
         for number, row in islice(wanted, len(numbers)):
+            if isinstance(row, bytes) and b'"who"' in row:  # perhaps people's labels
+                row = _input.row_object(row)
             is_read = isinstance(row, dict)
             yield number, evaluation_from(row) if is_read else from_line(Evaluation, row)
 

@@ -27,6 +27,7 @@ from rag_eval_integrations.dataset._names import (
 from rag_eval_integrations.dataset._proposals import are_ids
 from rag_eval_integrations.dataset._sources import objects_of, rows_inside, rows_of_frame
 from rag_eval_integrations.dataset._ways import ABSENT, Ways, folded, remove, value_at, way_to
+from rag_eval_integrations.dataset.labels_file import whole_rows
 from rag_eval_integrations.dataset.rows import call_from
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records import RagCall
@@ -217,6 +218,7 @@ def _lines(
     unit = _input.unit_of(form)
     reader.is_csv = form == "csv"
     reader.cells = form in ("csv", "parquet")
+    rows = whole_rows(rows)
     first = list(islice(rows, 2))
     if len(first) == 1 and reader.to_call is None:
         row = first[0][1]

@@ -34,6 +34,7 @@ from rag_eval_integrations.records import (
     whole_text,
 )
 from rag_eval_integrations.records._json import as_input_error, is_finite, rename_hint, shown
+from rag_eval_integrations.records.labels import UTILIZED
 from rag_eval_integrations.sentences import RECORDED, Splitter, document_number, locate, sentencize
 from rag_eval_integrations.traces._values import id_from
 
@@ -48,6 +49,7 @@ _LABEL_FIELDS = (
     "sentence_support_information",
     "all_utilized_sentence_keys",
     "unsupported_response_sentence_keys",
+    "unasked_keys",
 )
 """Fields of the labelling JSON, which RAGBench publishes as columns."""
 
@@ -238,6 +240,8 @@ class Labelled:
     """The row itself, if it is an EVALS row."""
     published: Mapping[str, float | None] = field(default_factory=dict)
     """RAGBench's score and predictor columns, by name."""
+    row_key: str | None = None
+    """The call's in EVALS, of which people's labels repeat the sentences; None for its own."""
 
 
 @as_input_error()
@@ -259,7 +263,10 @@ def labelled_from(content: dict[str, Any], splitter: Splitter) -> Labelled:
         why = "is missing: the row has no recorded labels; `rag-eval run` has a judge label calls"
         raise InputError(why, field="labels")
     labelling = Labelling(labels=row.labels, judge=row.labeller)
-    return Labelled(sentencize(row.call, splitter), labelling, published=row.published)
+    written = content.get("row_key") if row.labels.unasked_keys else None
+    row_key = written if isinstance(written, str) else None
+    call = sentencize(row.call, splitter)
+    return Labelled(call, labelling, published=row.published, row_key=row_key)
 
 
 def labelled_from_evaluation(evaluation: Evaluation) -> Labelled:
@@ -328,6 +335,8 @@ def score_labelled(
     if raw_keys and labelling.labels is not None:
         labelling = labelling.model_copy(update={"labels": _as_recorded(labelling.labels, written)})
     scored = score_labelling(labelled.call, labelling, metrics, speaks=speaks)
+    if labelled.row_key is not None:
+        return scored.model_copy(update={"row_key": labelled.row_key})
     return _with_identity(scored, labelled.evaluation) if labelled.evaluation else scored
 
 
@@ -350,7 +359,8 @@ def score_gold(labelled: Labelled, trace: Trace) -> Evaluation:
         counted = _as_recorded(labels, written) if raw else labels
         scores = trace.numbers(labelled.call, counted, by)
     return Evaluation.model_construct(
-        id=call.id, row_key=call.row_key if recorded is None else recorded.row_key,
+        id=call.id,
+        row_key=labelled.row_key or (call.row_key if recorded is None else recorded.row_key),
         question=call.question, response=call.response,
         scores={score.name: score for score in scores}, labels=labels,
         sentences=labelled.call.sentences, judge=labelling.judge, usage=labelling.usage,
@@ -443,7 +453,10 @@ def ragbench_row(evaluation: Evaluation) -> dict[str, Any] | None:
         "overall_supported_explanation": labels.overall_supported_explanation,
         "relevance_explanation": labels.relevance_explanation,
         "all_relevant_sentence_keys": list(labels.all_relevant_sentence_keys),
-        "all_utilized_sentence_keys": list(labels.all_utilized_sentence_keys),
+        "all_utilized_sentence_keys": (
+            None if UTILIZED in labels.unasked_keys else list(labels.all_utilized_sentence_keys)
+        ),
+        **({"unasked_keys": list(labels.unasked_keys)} if labels.unasked_keys else {}),
         **{column: scores[name].value for column, name in _SCORES.items()},
     }
     if evaluation.reference is not None:

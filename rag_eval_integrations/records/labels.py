@@ -17,6 +17,9 @@ Estimate = tuple[Annotated[float, Field(ge=0, le=1)], Annotated[float, Field(ge=
 BY_WORDS = "adherence@words"
 """Name in `Labels.estimates` of the embedded judge's estimate beside a local model's."""
 
+UTILIZED, SUPPORTING = "utilized", "supporting"
+"""Words in `Labels.unasked_keys`: which sentences the response used, and which support it."""
+
 UnscoredCode = Literal[
     "no_context",
     "no_question",
@@ -96,6 +99,9 @@ class Labels(Record):
     """Response sentences without an entry: they are unlabelled."""
     duplicate_keys: tuple[Text, ...] = ()
     """Keys that stood more than once in a list, and response sentences with several entries."""
+    unasked_keys: tuple[Text, ...] = ()
+    """What a person was not asked, which is unknown, not empty: keys of document sentences whose
+    relevance nobody said, `utilized` and `supporting`. Empty for a judge."""
     overall_conflict: bool = False
     """Whether `overall_supported` contradicts the sentence entries."""
 

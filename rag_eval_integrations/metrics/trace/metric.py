@@ -37,6 +37,7 @@ from rag_eval_integrations.records import (
     UnscoredCode,
 )
 from rag_eval_integrations.records._json import MOST, trusted
+from rag_eval_integrations.records.labels import UTILIZED
 
 if TYPE_CHECKING:
     from rag_eval_integrations.judges.calibration import Calibration, JudgeMaps
@@ -56,6 +57,7 @@ _UNMIXED = (
     "The words of the embedded judge may tell more than this local model alone: their mixture was "
     "not measured with it; `rag-eval calibrate` fits it to labelled rows."
 )
+_USE_UNASKED = "people were not asked which sentences the response used"
 
 T = TypeVar("T")
 
@@ -336,6 +338,10 @@ class _CallScorer:
         return not (self.counts.relevant and self.counts.utilized)
 
     def relevance(self) -> Score:
+        unasked = set(self.labels.unasked_keys)
+        if missing := [s.key for s in self.turn.documents if s.key in unasked]:
+            why = f"nobody said whether {', '.join(missing)} is relevant"
+            return self._without("context_relevance", "unlabelled_sentences", why)
         counts, soft, baseline = self.counts, self.expected, self.trace.relevance_baseline
         expected = None
         if soft is not None:
@@ -353,6 +359,8 @@ class _CallScorer:
         )
 
     def utilization(self) -> Score:
+        if UTILIZED in self.labels.unasked_keys:
+            return self._without("context_utilization", "unlabelled_sentences", _USE_UNASKED)
         counts, soft, by = self.counts, self.expected, self.trace.formulas
         expected = None
         if soft is not None:
@@ -370,6 +378,8 @@ class _CallScorer:
         )
 
     def completeness(self) -> Score:
+        if UTILIZED in self.labels.unasked_keys:
+            return self._without("completeness", "unlabelled_sentences", _USE_UNASKED)
         counts, soft, by = self.counts, self.expected, self.trace.formulas
         expected = None
         if soft is not None:

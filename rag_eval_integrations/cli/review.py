@@ -1,0 +1,316 @@
+"""`rag-eval review`: asks a person which claims are supported and which sentences are relevant."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple, cast
+
+from rich.rule import Rule
+from rich.table import Table
+
+from rag_eval_integrations._visible import counted, one_line
+from rag_eval_integrations.cli._arguments import ReviewOptions
+from rag_eval_integrations.cli._bad_rows import BadRows
+from rag_eval_integrations.cli._console import stdout
+from rag_eval_integrations.cli._terminal import kept, print_stdout
+from rag_eval_integrations.dataset._input import Input
+from rag_eval_integrations.dataset.labels_file import (
+    Draw,
+    LabelsWriter,
+    Pick,
+    Population,
+    asked,
+    random_order,
+)
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations._pairing import EvaluationsFile
+from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.records._shown import EARLIER
+from rag_eval_integrations.sentences import document_number
+
+_TURNS = 6
+"""Turns of the conversation that are shown, the last ones."""
+_NEXT = "s skip · c next call · d documents · b back · q quit"
+
+
+def review(options: ReviewOptions) -> int:
+    """Ask about the calls of a draw; return 2 for invalid lines, unless `skip_invalid`, else 0.
+
+    Raises:
+        ConfigurationError: there is no terminal, nothing to ask, or OUT holds something else.
+        OSError: a file cannot be read or written.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        why = "review asks in a terminal, and this is none; run it in one"
+        raise ConfigurationError("review", None, why, missing=True)
+    evals = Input(options.evals)
+    evals.check(folder=True)
+    if evals.is_file(options.out):
+        raise ConfigurationError("--out", str(options.out), "is the input file")
+    bad = BadRows(evals)
+    draw, calls = drawn(options, EvaluationsFile(evals, bad.tell))
+    with LabelsWriter(options.out, person(options.who), draw, field="--out") as labels:
+        review = _Review(calls, labels)
+
+        def says() -> str:
+            return f"{review.done()} labelled whole in {options.out}."
+
+        with kept(says), _single_keys() as key:
+            review.ask(key)
+        print_stdout(says())
+    return bad.end("left out", skip=options.skip_invalid)
+
+
+def person(name: str | None) -> str:
+    """Return the name of the person who labels.
+
+    Raises:
+        ConfigurationError: it is empty, or the account has none.
+    """
+    try:
+        who = getpass.getuser() if name is None else name.strip()
+    except (KeyError, OSError):
+        who = ""
+    if not who:
+        raise ConfigurationError("--who", name, "give your name, which stands beside your labels")
+    return who
+
+
+# --- The draw
+
+
+class _Unit(NamedTuple):
+    """What the draw needs of a call."""
+
+    row_key: str
+    position: int
+    low: float
+    estimate: tuple[float, float] | None
+    """P(adherent) and its standard error."""
+    adherent: float | None
+
+
+def drawn(options: ReviewOptions, evals: EvaluationsFile) -> tuple[Draw, list[Evaluation]]:
+    """Draw calls, the same each time for the same options and EVALS.
+
+    Returns:
+        What they are drawn by, and the calls, each once.
+
+    Raises:
+        ConfigurationError: an option cannot be used, or there is nothing to ask.
+        OSError: the file cannot be read.
+    """
+    if options.pick not in ("random", "unsure", "low"):
+        raise ConfigurationError("--pick", options.pick, "use random, unsure or low")
+    units = [_unit(place, each) for place, each in enumerate(evals) if asked(each)]
+    if not units:
+        raise ConfigurationError("evals", str(evals.path), "has no call with labels to correct")
+    order = [units[place] for place in random_order([u.row_key for u in units], options.seed)]
+    if options.pick == "low":
+        order.sort(key=lambda unit: unit.low)
+    elif options.pick == "unsure":
+        cut = _cut(units)
+        order.sort(key=lambda unit: _distance(unit, cut))
+    n = min(options.n, len(order))
+    chosen = {unit.row_key: unit.position for unit in reversed(order[:n])}
+    population = Population.of(unit.row_key for unit in units)
+    draw = Draw(cast(Pick, options.pick), n, options.seed, population)
+    read = dict(evals.some(chosen.values()))
+    return draw, [read[place] for place in reversed(chosen.values())]
+
+
+def _unit(position: int, evaluation: Evaluation) -> _Unit:
+    """Take out of a call what the draw needs; a call without a score is the least low."""
+    scores = evaluation.scores
+    fraction, adherence = scores.get("supported_fraction"), scores.get("adherence")
+    low = fraction.value if fraction and fraction.value is not None else 2.0
+    estimate = adherence.estimate if adherence else None
+    sure = (estimate.value, estimate.std_error) if estimate and estimate.std_error else None
+    return _Unit(evaluation.row_key, position, low, sure, adherence.value if adherence else None)
+
+
+def _cut(units: Sequence[_Unit]) -> float:
+    """Find the estimate at which the judge's verdict changes, which a row does not hold.
+
+    That is between the highest of its verdicts against a response and the lowest for one.
+    """
+    of = {0.0: [0.0], 1.0: [1.0]}
+    for unit in units:
+        if unit.estimate is not None and unit.adherent is not None:
+            of[unit.adherent].append(unit.estimate[0])
+    return (max(of[0.0]) + min(of[1.0])) / 2
+
+
+def _distance(unit: _Unit, cut: float) -> float:
+    """Return how far a call is from the cut-off, in standard errors where the judge knows them."""
+    if unit.estimate is None:
+        return abs(unit.low - 0.5)
+    estimate, error = unit.estimate
+    return abs(estimate - cut) / error
+
+
+# --- The questions
+
+
+class _Item(NamedTuple):
+    """A sentence that is asked about."""
+
+    call: int
+    key: str
+    text: str
+
+
+class _Review:
+    """Asks one sentence after the other.
+
+    Args:
+        calls: the calls of the draw.
+        labels: where the answers go, and those of earlier sessions are.
+    """
+
+    def __init__(self, calls: Sequence[Evaluation], labels: LabelsWriter) -> None:
+        self._calls, self._labels = calls, labels
+        self._items = [
+            _Item(number, sentence.key, sentence.text)
+            for number, call in enumerate(calls)
+            for sentence in asked(call)
+        ]
+        for call in calls:
+            if labels.is_whole(call):
+                labels.add_to_draw(call)
+        self._console = stdout()
+        self._call: int | None = None
+        """The call whose question was shown."""
+
+    def done(self) -> str:
+        """Count the calls that are labelled whole."""
+        whole = sum(map(self._labels.is_whole, self._calls))
+        return f"{whole:,} of {counted(len(self._calls), 'call is', 'calls are')}"
+
+    def ask(self, key: Callable[[], str]) -> None:
+        """Ask until all is answered, or the person ends.
+
+        Args:
+            key: waits for a key and returns it; empty at the end of the input.
+        """
+        place = self._next(-1)
+        while place is not None:
+            item = self._items[place]
+            self._show(item)
+            pressed = key()
+            while pressed not in tuple("ynbscdq") and pressed not in _ENDS:
+                pressed = key()
+            if pressed == "q" or pressed in _ENDS:
+                return
+            if pressed in ("y", "n"):
+                self._labels.answer(self._calls[item.call], item.key, pressed == "y")
+            if pressed == "d":
+                self._documents(self._calls[item.call])
+            elif pressed == "b":
+                place = max(0, place - 1)
+            elif pressed == "c":
+                place = self._next(place, of_call=item.call + 1)
+            else:
+                place = self._next(place)
+
+    def _next(self, place: int, of_call: int = 0) -> int | None:
+        """Find the next sentence without an answer; None behind the last."""
+        for after, item in enumerate(self._items[place + 1 :], place + 1):
+            if item.call >= of_call and self._answer(item) is None:
+                return after
+        return None
+
+    def _answer(self, item: _Item) -> bool | None:
+        """Return the answer about a sentence; None without one."""
+        return self._labels.answers(self._calls[item.call].row_key).get(item.key)
+
+    # --- What is shown
+
+    def _show(self, item: _Item) -> None:
+        """Show a sentence with what it is judged by."""
+        call = self._calls[item.call]
+        keys = [each.key for each in self._items if each.call == item.call]
+        self._console.print()
+        place = f"sentence {keys.index(item.key) + 1} of {len(keys)}"
+        self._console.print(
+            Rule(f"Call {item.call + 1} of {len(self._calls)} · {place}", align="left")
+        )
+        if self._call != item.call:
+            turns = call.history[-_TURNS:]
+            self._grid((f"{turn.role}:", one_line(turn.content, 300)) for turn in turns)
+            self._call = item.call
+        self._grid([("Question:", one_line(call.question, 600))])
+        is_claim = document_number(item.key) is None
+        if is_claim:
+            self._evidence(call, item.key)
+        title = "Answer sentence" if is_claim else f"Document {document_number(item.key)}, sentence"
+        self._grid([(f"{title} {item.key}:", one_line(item.text))])
+        words = ("supported", "not supported") if is_claim else ("relevant", "not relevant")
+        before = {None: "", True: f" (you said {words[0]})", False: f" (you said {words[1]})"}
+        asks = "Do the documents fully support it?" if is_claim else "Does it help to answer?"
+        self._console.print(f"{asks}{before[self._answer(item)]}")
+        self._console.print(f"y {words[0]} · n {words[1]}")
+        self._console.print(_NEXT)
+
+    def _evidence(self, call: Evaluation, key: str) -> None:
+        """Show the document sentences that the judge named for a claim."""
+        entry = call.labels and call.labels.entry(key)
+        named = set(entry.supporting_sentence_keys if entry else ())
+        found = [s for s in call.sentences.documents if s.key in named]
+        if found:
+            self._grid([("The judge names:", "")])
+            self._grid((f"  {sentence.key}", one_line(sentence.text)) for sentence in found)
+        else:
+            self._console.print("The judge names no document sentence; press d for all of them.")
+
+    def _documents(self, call: Evaluation) -> None:
+        """Show all documents of a call."""
+        before = None
+        for sentence in call.sentences.documents:
+            number = document_number(sentence.key) or 0
+            if number != before:
+                name = (call.document_ids[number : number + 1] or ("",))[0] or ""
+                again = f" ({EARLIER})" if number in call.earlier else ""
+                header = (call.document_headers[number : number + 1] or ("",))[0] or ""
+                self._console.print()
+                self._grid([(f"Document {number}{again}:", one_line(f"{name} {header}", 300))])
+            before = number
+            self._grid([(f"  {sentence.key}", one_line(sentence.text))])
+
+    def _grid(self, rows: Iterator[tuple[str, str]] | Sequence[tuple[str, str]]) -> None:
+        """Print texts of others beside our words, so that no line of theirs begins as ours do."""
+        grid = Table.grid(padding=(0, 1))
+        grid.add_column(no_wrap=True)
+        grid.add_column(overflow="fold")
+        for words, text in rows:
+            grid.add_row(words, text)
+        if grid.row_count:
+            self._console.print(grid)
+
+
+_ENDS = ("", "\x03", "\x04")
+"""End of the input, Ctrl-C where it is not a signal, and Ctrl-D."""
+
+
+@contextmanager
+def _single_keys() -> Iterator[Callable[[], str]]:
+    """Yield what reads one key, without Enter; the terminal is as it was afterwards."""
+    try:
+        import termios  # noqa: PLC0415  # not on every platform
+        import tty  # noqa: PLC0415
+    except ImportError:  # pragma: no cover
+        import msvcrt  # noqa: PLC0415
+
+        yield msvcrt.getwch  # type: ignore[attr-defined]
+        return
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    try:
+        tty.setcbreak(terminal, termios.TCSADRAIN)  # what was typed ahead stays
+        yield lambda: os.read(terminal, 1).decode("latin-1")
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
