@@ -50,7 +50,11 @@ View = dict[str, Any]
 
 
 def compare_page(
-    comparison: Comparison, *, verdicts: Sequence[str] = (), calls: int = MOST_CALLS
+    comparison: Comparison,
+    *,
+    verdicts: Sequence[str] = (),
+    calls: int = MOST_CALLS,
+    served: bool = False,
 ) -> Iterator[str]:
     """Render the page in pieces.
 
@@ -58,6 +62,7 @@ def compare_page(
         comparison: what is shown, with its `others`.
         verdicts: lines about thresholds, shown first.
         calls: number of calls of each run that are shown side by side.
+        served: whether a server shows it.
     """
     names = [comparison.names[0], *(run.names[1] for run in comparison.all)]
     return pieces(
@@ -69,6 +74,7 @@ def compare_page(
         signs=SIGNS,
         states=WORDS,
         evidence_of=evidence_of,
+        served=served,
     )
 
 

@@ -11,9 +11,9 @@ import socket
 from datetime import UTC, datetime
 from ipaddress import ip_address
 
-from rag_eval_integrations.errors import extra
+from rag_eval_integrations.errors import RagEvalError, extra
 from rag_eval_integrations.report import _page
-from rag_eval_integrations.view._pages import listing, more_of, run_page
+from rag_eval_integrations.view._pages import compare_runs, listing, more_of, run_page
 from rag_eval_integrations.view._runs import Folder, ReplacedError
 
 with extra("view"):
@@ -136,10 +136,28 @@ def application(folder: Folder, token: str, host: str, port: int) -> ASGIApp:
         address, first = request.path_params["address"], _number(request, "first", 0)
         return JSONResponse(more_of(folder, address, first))
 
-    routes = [Route("/", runs), Route("/run/{address}", run), Route("/run/{address}/more", more)]
+    def comparison(request: Request) -> Response:
+        picked = [folder.run(address) for address in request.query_params.getlist("run")]
+        found = [run for run in picked if run is not None]
+        if len(found) < len(picked):
+            return _message("No such run", _GONE, 404)
+        if not 2 <= len(found) <= _MOST_COMPARED:
+            return _message("Pick two runs", f"Or up to {_MOST_COMPARED}, to compare them.", 400)
+        try:
+            return HTMLResponse("".join(compare_runs(found)))
+        except (OSError, RagEvalError) as error:
+            return _message("These runs cannot be compared", str(error), 409)
+
+    routes = [
+        Route("/", runs),
+        Route("/run/{address}", run),
+        Route("/run/{address}/more", more),
+        Route("/compare", comparison),
+    ]
     return Guard(Starlette(routes=routes), token, host, port)
 
 
+_MOST_COMPARED = 6
 _GONE = "The folder does not hold it any more, or never did."
 
 

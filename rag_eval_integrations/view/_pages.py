@@ -9,11 +9,13 @@ from typing import Any
 from urllib.parse import quote
 
 from rag_eval_integrations._visible import counted, one_line
+from rag_eval_integrations.evaluations._pairing import EvaluationsFile
 from rag_eval_integrations.evaluations.summary import ScoreFigures
 from rag_eval_integrations.metrics import TRACE_SCORES
-from rag_eval_integrations.report import _page
+from rag_eval_integrations.report import _page, compare
+from rag_eval_integrations.report._compare_html import compare_page
 from rag_eval_integrations.report.html import Part, more_calls, report_pieces
-from rag_eval_integrations.view._runs import PAGE, PARTIAL, Folder, Run
+from rag_eval_integrations.view._runs import PAGE, PARTIAL, Folder, RunFile
 
 View = dict[str, Any]
 
@@ -55,7 +57,7 @@ Figures = dict[str, list[ScoreFigures]]
 """Name of a score → its figures by each maker, those of most calls first."""
 
 
-def _figures(run: Run) -> Figures:
+def _figures(run: RunFile) -> Figures:
     figures: Figures = {}
     for score in sorted(run.figures().scores, key=lambda score: -score.scored):
         if score.mean is not None:
@@ -70,18 +72,15 @@ def _columns(of_runs: Iterable[Figures]) -> list[str]:
     return [*ours, *(name for name, _ in names.most_common() if name not in ours)][:_COLUMNS]
 
 
-def _row(run: Run, figures: Figures, columns: Sequence[str]) -> View:
+def _row(run: RunFile, figures: Figures, columns: Sequence[str]) -> View:
     """Return what the page shows of a run."""
-    first = run.first
     summary = run.figures()
-    judge = ", ".join(judge.model or judge.name for judge, _ in summary.judges.most_common(2))
     bad = f"{counted(run.bad, 'row')} cannot be read" if run.bad else ""
     return {
         "address": run.address,
         "link": run.link,
         "name": one_line(run.name, _NAME),
-        "app": one_line(first.app or "", _NAME) if first else "",
-        "judge": one_line(judge, _NAME),
+        "about": [one_line(words, _NAME) for words in _about(run) if words],
         "verdict": summary.verdict(),
         "calls": f"{summary.calls:,}" + ("" if run.is_read else " read so far"),
         "state": state_of(run),
@@ -90,6 +89,19 @@ def _row(run: Run, figures: Figures, columns: Sequence[str]) -> View:
         "ago": ago(run.started),
         "scores": [_cell(figures.get(name, [])) for name in columns],
     }
+
+
+def _about(run: RunFile) -> Iterator[str]:
+    """Yield what the first row says of its run: app, judge, name, revision and tags."""
+    first = run.first
+    if first is None:
+        return
+    yield first.app or ""
+    yield f"judged by {first.judge.model or first.judge.name}"
+    if first.run is not None:
+        yield first.run.name or ""
+        yield (first.run.revision and f"revision {first.run.revision}") or ""
+        yield from (f"{name}={value}" for name, value in first.run.tags.items())
 
 
 def _cell(scores: Sequence[ScoreFigures]) -> tuple[str, list[str]]:
@@ -101,12 +113,12 @@ def _cell(scores: Sequence[ScoreFigures]) -> tuple[str, list[str]]:
     return f"{scores[0].mean:.3f}", words
 
 
-def state_of(run: Run) -> str:
+def state_of(run: RunFile) -> str:
     """Say whether a run goes on; empty for one that has ended."""
     if not run.growing:
         return ""
-    idle = datetime.now(UTC).timestamp() - run.stamp.time / 1e9
-    return "goes on" if idle < _STALE else "waits, or was ended early"
+    idle = datetime.now(UTC) - run.written
+    return "goes on" if idle.total_seconds() < _STALE else "waits, or was ended early"
 
 
 def ago(moment: datetime) -> str:
@@ -122,9 +134,9 @@ def ago(moment: datetime) -> str:
 # --- Trends
 
 
-def _trends(runs: Sequence[Run], of_runs: dict[str, Figures]) -> Iterator[View]:
+def _trends(runs: Sequence[RunFile], of_runs: dict[str, Figures]) -> Iterator[View]:
     """Yield the trend of each app that has several runs, the one that ran last first."""
-    apps: dict[str, list[Run]] = {}
+    apps: dict[str, list[RunFile]] = {}
     for run in runs:
         if run.first is not None and run.figures().calls:
             apps.setdefault(run.first.app or "", []).append(run)
@@ -136,7 +148,7 @@ def _trends(runs: Sequence[Run], of_runs: dict[str, Figures]) -> Iterator[View]:
             yield {"app": one_line(app, _NAME), "runs": len(ordered), "scores": scores}
 
 
-def _trend(name: str, runs: Sequence[Run], of_runs: dict[str, Figures]) -> View:
+def _trend(name: str, runs: Sequence[RunFile], of_runs: dict[str, Figures]) -> View:
     """Return the means of a score, a point per run that has one, and what they say in words."""
     points, words, means = [], [], []
     for at, run in enumerate(runs):
@@ -161,7 +173,7 @@ def _trend(name: str, runs: Sequence[Run], of_runs: dict[str, Figures]) -> View:
 # --- One run
 
 
-def run_page(run: Run, page: int) -> Iterator[str]:
+def run_page(run: RunFile, page: int) -> Iterator[str]:
     """Render a page of a run's calls.
 
     Args:
@@ -228,14 +240,30 @@ def more_of(folder: Folder, address: str, first: int) -> View:
     }
 
 
-def _progress(run: Run, count: int) -> str:
+def compare_runs(runs: Sequence[RunFile]) -> Iterator[str]:
+    """Render the page that compares runs with the oldest of them.
+
+    Raises:
+        RagEvalError: they cannot be compared; says why.
+        OSError: one cannot be read any more.
+    """
+    ordered = sorted(runs, key=lambda run: run.started)
+    files = [EvaluationsFile(run.path, lambda line: None) for run in ordered]
+    found = compare(*files[:2], *files[2:], names=[run.name for run in ordered])
+    return compare_page(found, served=True)
+
+
+def _progress(run: RunFile, count: int) -> str:
     """Say how a run stands; empty for one that has ended and is read."""
     figures = run.figures()
     if not run.growing and run.is_read:
         return ""
-    last = ago(datetime.fromtimestamp(run.stamp.time / 1e9, UTC))
-    words = f"This run {state_of(run)}: " if run.growing else "Being read: "
-    words += f"{counted(count, 'call')} so far, the last {last}" if run.growing else ""
+    words = "Being read: "
+    if run.growing:
+        words = f"This run {state_of(run)}: {counted(count, 'call')} so far"
+        seconds = (run.written - run.started).total_seconds()
+        words += f", {count / seconds:.3g} per second" if seconds > 0 else ""
+        words += f", the last {ago(run.written)}"
     if figures.calls < count:
         words += f"{', ' * run.growing}figures of {figures.calls:,} of {count:,} calls"
     return f"{words}. {figures.verdict()}."

@@ -89,7 +89,7 @@ class Cursor:
             yield start + offset, line
 
 
-class Run:
+class RunFile:
     """A file of evaluations, or what a run that goes on has written of one.
 
     Args:
@@ -145,9 +145,16 @@ class Run:
         return _input.unpacked(os.fdopen(file, "rb"))
 
     @property
+    def written(self) -> datetime:
+        """When its file was last written."""
+        return datetime.fromtimestamp(self.stamp.time / 1e9, UTC)
+
+    @property
     def started(self) -> datetime:
         """When it was started, or when its file was last written where the rows do not say."""
-        return datetime.fromtimestamp(self.stamp.time / 1e9, UTC)
+        if self.first is not None and self.first.run is not None:
+            return self.first.run.start
+        return self.written
 
     def grown(self, stamp: Stamp) -> bool:
         """Take a new state over if the file may have been appended to; else it is another."""
@@ -235,14 +242,14 @@ class Folder:
         """Older runs that are not listed."""
         self.version = 0
         """Rises when something has changed."""
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, RunFile] = {}
         self._scanned = -POLL
         self._lock = threading.Lock()
         self._work = threading.Event()
         self.runs()
         threading.Thread(target=self._read, name="rag-eval-view", daemon=True).start()
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[RunFile]:
         """List the runs, the newest first."""
         with self._lock:
             if time.monotonic() >= self._scanned + POLL:
@@ -250,7 +257,7 @@ class Folder:
                 self._scanned = time.monotonic()
             return sorted(self._runs.values(), key=lambda run: run.started, reverse=True)
 
-    def run(self, address: str) -> Run | None:
+    def run(self, address: str) -> RunFile | None:
         """Return the run of an address, also where a person has written it; None without one."""
         runs = {run.address: run for run in self.runs()}
         return runs.get(address) or runs.get(quote(address, safe=""))
@@ -266,7 +273,7 @@ class Folder:
                 elif not entry.is_dir(follow_symlinks=False):
                     others[entry.name] = None, "is a link, or no regular file"
         newest = nlargest(_MOST, files, key=lambda name: files[name].time)
-        runs: dict[str, Run] = {}
+        runs: dict[str, RunFile] = {}
         for name in newest:
             try:
                 run = self._found(name, files[name], others)
@@ -283,7 +290,7 @@ class Folder:
 
     def _found(
         self, name: str, stamp: Stamp, others: dict[str, tuple[Stamp | None, str]]
-    ) -> Run | None:
+    ) -> RunFile | None:
         """Return the run of a file as it is known, grown or new; None for another known file."""
         known, other = self._runs.get(name), self.others.get(name)
         if other is not None and other[0] == stamp:
@@ -291,9 +298,9 @@ class Folder:
             return None
         if known is not None and (known.stamp == stamp or known.grown(stamp)):
             return known
-        return Run(self.path / name, stamp)
+        return RunFile(self.path / name, stamp)
 
-    def forget(self, run: Run) -> None:
+    def forget(self, run: RunFile) -> None:
         """Find a file anew that is not the one that it was."""
         with self._lock:
             self._runs.pop(run.name, None)
@@ -314,13 +321,13 @@ class Folder:
                     for _ in self._reading(growing):
                         pass
 
-    def _next(self, *, growing: bool = False) -> Run | None:
+    def _next(self, *, growing: bool = False) -> RunFile | None:
         runs = sorted(self._runs.values(), key=lambda run: (run.growing, run.stamp.time))
         waiting = (run for run in reversed(runs) if not run.is_read)
         run = next(waiting, None)
         return run if run is None or run.growing or not growing else None
 
-    def _reading(self, run: Run) -> Iterator[None]:
+    def _reading(self, run: RunFile) -> Iterator[None]:
         """Read a run to its end; one that cannot be read any more is found anew."""
         try:
             for _ in run.read():

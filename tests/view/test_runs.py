@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from report_rows import attacks, evaluations
 
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.records import to_line
+from rag_eval_integrations.records.score import Run
 from rag_eval_integrations.view import _runs
 from rag_eval_integrations.view._runs import PAGE
 
@@ -212,3 +214,40 @@ def test_a_run_of_100_000_calls_is_paged(tmp_path: Path) -> None:
 
         assert f"Calls 50,001 to {50_000 + PAGE:,} of 100,000." in page
         assert "of 100,000 calls" in page
+
+
+def test_runs_that_are_picked_are_compared_with_the_oldest(tmp_path: Path) -> None:
+    """By the page of `rag-eval compare`; runs that cannot be compared say why."""
+    rows = evaluations()[3:33]
+    worse = [
+        row.model_copy(update={"scores": {"adherence": row.scores["adherence"]}}) for row in rows
+    ]
+    os.utime(write(tmp_path / "old.jsonl", rows), (1_700_000_000, 1_700_000_000))
+    write(tmp_path / "new.jsonl", worse)
+    write(tmp_path / "other.jsonl", [rows[0].model_copy(update={"id": "other", "question": "?"})])
+    with serving(tmp_path) as served:
+        page = served.text("/compare?run=new.jsonl&run=old.jsonl")
+        alone = served.ask("/compare?run=new.jsonl")
+        gone = served.ask("/compare?run=new.jsonl&run=none.jsonl")
+        apart = served.ask("/compare?run=new.jsonl&run=other.jsonl")
+
+    assert "old.jsonl compared with new.jsonl" in page
+    assert '<a href="/">All runs</a>' in page
+    assert (alone[0], gone[0], apart[0]) == (400, 404, 409)
+    assert "Pick two runs" in alone[2]
+
+
+def test_a_run_says_what_it_is(tmp_path: Path) -> None:
+    """App, judge, and the name, revision and tags that `rag-eval run` was given; its age by them."""
+    start = datetime(2024, 5, 1, tzinfo=UTC)
+    made = Run(id="r", name="nightly", start=start, revision="abc123-dirty", tags={"k": "v<b>"})
+    row = evaluations()[5].model_copy(update={"run": made, "app": "shop"})
+    write(tmp_path / "a.jsonl", [row])
+    write(tmp_path / "b.jsonl", [row.model_copy(update={"run": None})])
+    with serving(tmp_path) as served:
+        page = served.text()
+
+    assert names(page) == ["b.jsonl", "a.jsonl"]
+    about = page.split('id="run-a.jsonl"')[1].split("</tr>")[0]
+    for words in ("shop", "nightly", "revision abc123-dirty", "k=v&lt;b&gt;", start.isoformat()):
+        assert words in about
