@@ -505,6 +505,9 @@ class ReviewOptions(SkipInvalid):
     )
     n: int = _input("Number of calls.", metavar="N", min=1, default=50)
     seed: int = _input("Seed of the draw.", metavar="SEED", default=0)
+    page: Path | None = _output(
+        "Write a page to label on instead, which downloads such a file.", metavar="REVIEW.html"
+    )
     who: str | None = _input("Your name; by default that of your account.", metavar="NAME")
 
 

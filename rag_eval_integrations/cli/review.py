@@ -30,6 +30,8 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations._pairing import EvaluationsFile
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records._shown import EARLIER
+from rag_eval_integrations.report import _page
+from rag_eval_integrations.report._review_page import review_page
 from rag_eval_integrations.sentences import document_number
 
 _TURNS = 6
@@ -44,16 +46,24 @@ def review(options: ReviewOptions) -> int:
         ConfigurationError: there is no terminal, nothing to ask, or OUT holds something else.
         OSError: a file cannot be read or written.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        why = "review asks in a terminal, and this is none; run it in one"
+    page = options.page
+    if page is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        why = "review asks in a terminal, and this is none; run it in one, or make a --page"
         raise ConfigurationError("review", None, why, missing=True)
     evals = Input(options.evals)
     evals.check(folder=True)
     if evals.is_file(options.out):
         raise ConfigurationError("--out", str(options.out), "is the input file")
-    bad = BadRows(evals)
+    if page is not None:
+        _page.check(page, field="--page")
+    who, bad = person(options.who), BadRows(evals)
     draw, calls = drawn(options, EvaluationsFile(evals, bad.tell))
-    with LabelsWriter(options.out, person(options.who), draw, field="--out") as labels:
+    if page is not None:
+        _page.write(page, review_page(calls, draw, who, options.out.name), field="--page")
+        made = f"Wrote {page}, which asks about {counted(len(calls), 'call')}"
+        print_stdout(f"{made} and downloads {options.out.name}")
+        return bad.end("left out", skip=options.skip_invalid)
+    with LabelsWriter(options.out, who, draw, field="--out") as labels:
         review = _Review(calls, labels)
 
         def says() -> str:

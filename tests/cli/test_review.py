@@ -228,7 +228,10 @@ def test_unsure_is_near_to_where_the_verdict_changes(rag_eval: Command) -> None:
 
 def test_without_a_terminal_it_says_so(rag_eval: Command) -> None:
     done = rag_eval(*OVEN, code=2)
-    assert done.err == "rag-eval: review asks in a terminal, and this is none; run it in one\n"
+    assert (
+        done.err
+        == "rag-eval: review asks in a terminal, and this is none; run it in one, or make a --page\n"
+    )
     assert not LABELS.exists()
 
 

@@ -1,0 +1,62 @@
+"""The page on which a person labels the calls of a draw, and downloads the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from rag_eval_integrations.dataset.labels_file import Draw, asked, row_of_texts
+from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.records._shown import EARLIER
+from rag_eval_integrations.report._page import pieces
+from rag_eval_integrations.sentences import document_number
+
+
+def review_page(calls: Sequence[Evaluation], draw: Draw, who: str, file: str) -> Iterator[str]:
+    """Render the page in pieces.
+
+    Args:
+        calls: the calls that are asked.
+        draw: what they were drawn by.
+        who: the person's name, which can be changed on the page.
+        file: name of the file that is downloaded.
+    """
+    content = {"draw": draw.fields(), "file": file, "calls": list(map(review_data, calls))}
+    return pieces(
+        "review.html", script="review.js", style="review.css", title=f"Labels for {file}",
+        who=who, file=file, again=EARLIER, calls=list(map(_view, calls)), content=content,
+    )  # fmt: skip
+
+
+def review_data(evaluation: Evaluation) -> dict[str, Any]:
+    """Return what `review.js` needs of a call."""
+    sentences = evaluation.sentences
+    return {
+        "row": row_of_texts(evaluation),
+        "asked": [sentence.key for sentence in asked(evaluation)],
+        "claims": [sentence.key for sentence in sentences.claims],
+        "documents": [sentence.key for sentence in sentences.documents],
+    }
+
+
+def _view(evaluation: Evaluation) -> dict[str, Any]:
+    """Return what is shown of a call."""
+    documents, labels = evaluation.sentences.documents, evaluation.labels
+    claims = []
+    for sentence in evaluation.sentences.claims:
+        entry = labels and labels.entry(sentence.key)
+        named = set(entry.supporting_sentence_keys if entry else ())
+        evidence = [each for each in documents if each.key in named]
+        claims.append({"key": sentence.key, "text": sentence.text, "evidence": evidence})
+    names = dict(enumerate(evaluation.document_ids))
+    return {
+        "turns": evaluation.history,
+        "question": evaluation.question,
+        "claims": claims,
+        "documents": [
+            {"number": number, "name": names.get(number or 0) or "", "sentences": list(of),
+             "earlier": number in evaluation.earlier}
+            for number, of in groupby(documents, lambda each: document_number(each.key))
+        ],
+    }  # fmt: skip
