@@ -367,6 +367,10 @@ class ViewOptions:
         "Port to listen at; 0 is any.", metavar="PORT", min=0, max=65_535, default=8230
     )
     token: str | None = _output("Token of the address.", metavar="WORD")
+    labels: Path | None = _output(
+        "File that corrections are appended to.  [default: labels.jsonl in FOLDER]",
+        metavar="LABELS.jsonl",
+    )
     open: bool = _output("Open the browser.", default=False)
 
 

@@ -13,7 +13,15 @@ from rag_eval_integrations.report._page import pieces
 from rag_eval_integrations.sentences import document_number
 
 
-def review_page(calls: Sequence[Evaluation], draw: Draw, who: str, file: str) -> Iterator[str]:
+def review_page(
+    calls: Sequence[Evaluation],
+    draw: Draw,
+    who: str,
+    file: str,
+    *,
+    save: str | None = None,
+    answers: Sequence[dict[str, Any]] = (),
+) -> Iterator[str]:
     """Render the page in pieces.
 
     Args:
@@ -21,11 +29,17 @@ def review_page(calls: Sequence[Evaluation], draw: Draw, who: str, file: str) ->
         draw: what they were drawn by.
         who: the person's name, which can be changed on the page.
         file: name of the file that is downloaded.
+        save: address of a server that keeps answers in the file instead.
+        answers: `who`, `key`, `label` and `when` of those that it keeps about the only call.
     """
-    content = {"draw": draw.fields(), "file": file, "calls": list(map(review_data, calls))}
+    content = {
+        "draw": draw.fields(), "file": file, "calls": list(map(review_data, calls)), "save": save,
+        "answers": list(answers),
+    }  # fmt: skip
     return pieces(
         "review.html", script="review.js", style="review.css", title=f"Labels for {file}",
         who=who, file=file, again=EARLIER, calls=list(map(_view, calls)), content=content,
+        served=save is not None,
     )  # fmt: skip
 
 

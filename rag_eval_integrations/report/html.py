@@ -134,7 +134,7 @@ def report_pieces(
         origin=origin.lines(),
         groups=groups,
         conversations=conversations,
-        settings=table.settings(summary, part.more if part else None),
+        settings=table.settings(summary, part),
         index=table.index,
         chunks=table.chunks(),
         selection=part.words if part else chosen.words(),
@@ -160,6 +160,8 @@ class Part:
     """Name and address of the pages beside this one; an address is empty for the page itself."""
     state: str
     """What the run does now; empty for one that has ended."""
+    label: str
+    """Address of the page that corrects a call, but for its number; empty without corrections."""
     more: str
     """Address that gives calls behind those of the page; empty where none will come."""
 
@@ -374,12 +376,12 @@ class _Table:
             self._end_piece()
         return self._pieces
 
-    def settings(self, summary: Summary, more: str | None = None) -> dict[str, Any]:
+    def settings(self, summary: Summary, part: Part | None = None) -> dict[str, Any]:
         """Gather what the script needs beside the calls.
 
         Args:
             summary: the figures.
-            more: address that gives further calls, see `Part`; None for a page from disk.
+            part: what a server shows; None for a page from disk.
         """
         several = Counter(score.name for score in summary.scores)
         return {
@@ -398,7 +400,7 @@ class _Table:
             "printed": _PRINTED,
             "part": len(self.index) < summary.calls,
             "first": self._first,
-            **({} if more is None else {"more": more}),
+            **({"more": part.more, "label": part.label} if part else {}),
         }
 
     def _link(self, name: str) -> str:

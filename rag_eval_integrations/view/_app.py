@@ -11,16 +11,25 @@ import socket
 from datetime import UTC, datetime
 from ipaddress import ip_address
 
+from rag_eval_integrations._visible import visible
 from rag_eval_integrations.errors import RagEvalError, extra
 from rag_eval_integrations.report import _page
+from rag_eval_integrations.view._corrections import LONGEST, Corrections
 from rag_eval_integrations.view._pages import compare_runs, listing, more_of, run_page
 from rag_eval_integrations.view._runs import Folder, ReplacedError
 
-with extra("view"):
+with extra("view", "starlette"):
     from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
     from starlette.datastructures import MutableHeaders
     from starlette.requests import Request
-    from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+    from starlette.responses import (
+        HTMLResponse,
+        JSONResponse,
+        PlainTextResponse,
+        RedirectResponse,
+        Response,
+    )
     from starlette.routing import Route
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -102,42 +111,51 @@ def _message(title: str, words: str, status: int) -> Response:
     return HTMLResponse("".join(content), status)
 
 
-def application(folder: Folder, token: str, host: str, port: int) -> ASGIApp:
-    """Make the application that serves the runs of a folder.
+class Pages:
+    """Answers requests with the pages of a folder.
 
     Args:
         folder: the runs.
-        token: opens the pages.
-        host: the name that it listens at.
-        port: likewise.
+        corrections: where they are saved.
     """
 
-    def runs(request: Request) -> Response:
-        folder.runs()
+    def __init__(self, folder: Folder, corrections: Corrections) -> None:
+        self._folder, self._corrections = folder, corrections
+        self.routes = [
+            Route("/", self.runs),
+            Route("/run/{address}", self.run),
+            Route("/run/{address}/more", self.more),
+            Route("/run/{address}/label", self.label, methods=["GET", "POST"]),
+            Route("/compare", self.comparison),
+        ]
+
+    def runs(self, request: Request) -> Response:
+        """List the runs; nothing where the page that asks has this list."""
+        self._folder.runs()
         minute = int(datetime.now(UTC).timestamp()) // 60  # an age changes, too
-        tag = f'"{folder.version}-{minute}"'
+        tag = f'"{self._folder.version}-{minute}"'
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304)
-        return HTMLResponse("".join(listing(folder)), headers={"ETag": tag})
+        return HTMLResponse("".join(listing(self._folder)), headers={"ETag": tag})
 
-    def run(request: Request) -> Response:
-        found = folder.run(request.path_params["address"])
+    def run(self, request: Request) -> Response:
+        """Show a page of a run's calls."""
+        found = self._folder.run(request.path_params["address"])
         if found is None:
             return _message("No such run", _GONE, 404)
         try:
             return HTMLResponse("".join(run_page(found, _number(request, "page", 1))))
         except IndexError:
             return _message("No such page", _GONE, 404)
-        except (OSError, ReplacedError):
-            folder.forget(found)
-            return _message("The file was changed just now", "Load the page anew.", 409)
 
-    def more(request: Request) -> Response:
+    def more(self, request: Request) -> Response:
+        """Give an open page what it lacks."""
         address, first = request.path_params["address"], _number(request, "first", 0)
-        return JSONResponse(more_of(folder, address, first))
+        return JSONResponse(more_of(self._folder, address, first))
 
-    def comparison(request: Request) -> Response:
-        picked = [folder.run(address) for address in request.query_params.getlist("run")]
+    def comparison(self, request: Request) -> Response:
+        """Compare the runs that were picked."""
+        picked = [self._folder.run(address) for address in request.query_params.getlist("run")]
         found = [run for run in picked if run is not None]
         if len(found) < len(picked):
             return _message("No such run", _GONE, 404)
@@ -148,13 +166,33 @@ def application(folder: Folder, token: str, host: str, port: int) -> ASGIApp:
         except (OSError, RagEvalError) as error:
             return _message("These runs cannot be compared", str(error), 409)
 
-    routes = [
-        Route("/", runs),
-        Route("/run/{address}", run),
-        Route("/run/{address}/more", more),
-        Route("/compare", comparison),
-    ]
-    return Guard(Starlette(routes=routes), token, host, port)
+    async def label(self, request: Request) -> Response:
+        """Ask about a call, and save what is answered."""
+        address, number = request.path_params["address"], _number(request, "call", 0)
+        run = self._folder.run(address)
+        evaluation = await run_in_threadpool(run.call, number) if run else None
+        if run is None or evaluation is None:
+            return _message("No such call", _GONE, 404)
+        if request.method != "POST":
+            page = self._corrections.page(evaluation, f"{run.link}/label?call={number}")
+            return HTMLResponse("".join(page))
+        if int(request.headers.get("content-length", LONGEST + 1)) > LONGEST:
+            return PlainTextResponse("is too long", 413)
+        try:
+            await run_in_threadpool(self._corrections.save, evaluation, await request.body())
+        except (OSError, RagEvalError) as error:
+            return PlainTextResponse(visible(str(error)), 409)
+        return PlainTextResponse("saved")
+
+
+def application(pages: Pages, token: str, host: str, port: int) -> ASGIApp:
+    """Make the application; arguments as for `Pages` and `Guard`."""
+    faults = dict.fromkeys((OSError, ReplacedError), _changed)
+    return Guard(Starlette(routes=pages.routes, exception_handlers=faults), token, host, port)
+
+
+def _changed(request: Request, error: Exception) -> Response:
+    return _message("A file was changed just now", "Load the page anew.", 409)
 
 
 _MOST_COMPARED = 6

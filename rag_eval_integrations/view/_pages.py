@@ -205,6 +205,7 @@ def run_page(run: RunFile, page: int) -> Iterator[str]:
             (f"Page {n:,}", "" if n == page else f"{run.link}?page={n}") for n in near if pages > 1
         ],
         state=_progress(run, count),
+        label=f"{run.link}/label?call=",
         more=f"{run.link}/more?first={first + len(rows)}" if run.growing or not run.is_read else "",
     )
     return report_pieces(calls, title=run.name, calls=PAGE, part=part)

@@ -223,6 +223,14 @@ class RunFile:
             wanted = islice(rows, skipped, skipped + most)
             return list(lines_from(wanted, partial(from_line, Evaluation), "line", self.path))
 
+    def call(self, number: int) -> Evaluation | None:
+        """Return the call that a page numbers so, from 1; None without one."""
+        self.count()
+        page, place = divmod(number - 1, PAGE)
+        rows = self.calls(page * PAGE, PAGE) if number > 0 else []
+        calls = [row.value for row in rows if row.value is not None]
+        return calls[place] if place < len(calls) else None
+
 
 class Folder:
     """The runs of a folder, found anew where two seconds have passed; a thread reads them.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 import socket
+from typing import TYPE_CHECKING
 
 from rag_eval_integrations.errors import ConfigurationError, extra
 
-with extra("view"):
+with extra("view", "uvicorn"):
     import uvicorn
+
+if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 _NEXT = 100

@@ -14,7 +14,8 @@ from browser import Opened, chromium
 
 from rag_eval_integrations import Evaluation
 from rag_eval_integrations.records import to_line
-from rag_eval_integrations.view._app import application
+from rag_eval_integrations.view._app import Pages, application
+from rag_eval_integrations.view._corrections import Corrections
 from rag_eval_integrations.view._runs import Folder
 from rag_eval_integrations.view._server import listening, server
 
@@ -52,12 +53,13 @@ class Served:
 
 
 @contextmanager
-def serving(path: Path, **more: Any) -> Iterator[Served]:
+def serving(path: Path) -> Iterator[Served]:
     """Serve a folder while the block lasts."""
     listener = listening("127.0.0.1", 0)
     port = listener.getsockname()[1]
     folder = Folder(path)
-    running = server(application(folder, TOKEN, "127.0.0.1", port, **more))
+    pages = Pages(folder, Corrections(path / "labels.jsonl", "ann"))
+    running = server(application(pages, TOKEN, "127.0.0.1", port))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

@@ -626,6 +626,7 @@
     };
     return make("nav", { class: "bar-of-call", "aria-label": "This call" },
       button("Back to all calls", "Esc", close), button("Previous", "p", () => step(-1)), button("Next", "n", () => step(1)),
+      page.label ? make("a", { href: `${page.label}${page.first + at + 1}` }, "Correct its labels") : "",
       quiet(`${rows.length > 1 ? `Call ${(page.first + at + 1).toLocaleString("en")}${page.more === undefined ? ` of ${rows.length.toLocaleString("en")}` : ""}` : ""}`));
   }
   function step(by) {

@@ -4,26 +4,27 @@
 // nothing, and all are downloaded as lines of a file of people's labels. Texts become text nodes.
 //
 //   const review = ragEvalReview({ draw, file, who, status });  // `who` is the input with the name
+//     with `save`, an address, answers are sent there instead; `given` are those that it holds
 //   review.controls(element, call, key);                        // buttons at a sentence
 //   review.download();
 //
 // A call is { row: texts of its whole line, asked: keys, claims: keys, documents: keys }.
-const ragEvalReview = ({ draw, file, who, status }) => {
+const ragEvalReview = ({ draw, file, who, status, save = null, given = [] }) => {
   const calls = new Set();
   const items = [];
-  const unkept = new Map(); // where the browser keeps nothing, as in a sandbox
+  const unkept = new Map(); // where the browser keeps nothing, as in a sandbox, or need not
   let current = -1;
 
   // --- Answers
 
   const name = () => who.value.trim();
-  const placeOf = (call, key) =>
-    JSON.stringify(["rag-eval", draw.population.digest, draw.pick, draw.seed, name(), call.row.row_key, key]);
+  const placeOf = (call, key, by = name()) =>
+    JSON.stringify(["rag-eval", draw.population.digest, draw.pick, draw.seed, by, call.row.row_key, key]);
 
   function read(call, key) {
     const place = placeOf(call, key);
     try {
-      const said = JSON.parse(unkept.get(place) ?? localStorage.getItem(place));
+      const said = JSON.parse(unkept.get(place) ?? (save ? null : localStorage.getItem(place)));
       return said !== null && typeof said.label === "boolean" ? said : null;
     } catch {
       return null;
@@ -32,11 +33,31 @@ const ragEvalReview = ({ draw, file, who, status }) => {
   function keep(call, key, label) {
     const when = new Date().toISOString().replace(/\.\d+Z$/, "+00:00");
     const text = JSON.stringify({ label, when });
+    if (save) {
+      send(call, key, label, text);
+      return;
+    }
     try {
       localStorage.setItem(placeOf(call, key), text);
     } catch {
       unkept.set(placeOf(call, key), text);
     }
+  }
+  async function send(call, key, label, text) {
+    const place = placeOf(call, key);
+    try {
+      const body = JSON.stringify({ row_key: call.row.row_key, key, label, who: name() });
+      const headers = { "Content-Type": "application/json" };
+      const answer = await fetch(save, { method: "POST", headers, body });
+      if (!answer.ok) throw new Error(await answer.text());
+      unkept.set(place, text);
+      refresh();
+    } catch (error) {
+      status.textContent = `Not saved: ${error.message}`;
+    }
+  }
+  for (const { call, who: by, key, label, when } of given) {
+    unkept.set(placeOf(call, key, by), JSON.stringify({ label, when }));
   }
   const isWhole = (call) => call.asked.every((key) => read(call, key) !== null);
 
@@ -88,7 +109,7 @@ const ragEvalReview = ({ draw, file, who, status }) => {
     const whole = [...calls].filter(isWhole).length;
     status.textContent =
       `${answered} of ${items.length} sentences answered, ${whole} of ${calls.size} calls labelled whole.` +
-      (unkept.size ? " This browser keeps nothing: download before you close the page." : "");
+      (save ? ` They are in ${file}.` : unkept.size ? " This browser keeps nothing: download before you close the page." : "");
   }
   function go(at) {
     if (at < 0 || at >= items.length) return;
@@ -159,13 +180,15 @@ const ragEvalReview = ({ draw, file, who, status }) => {
 (() => {
   const given = document.getElementById("review-data");
   if (!given) return;
-  const { calls, draw, file } = JSON.parse(given.textContent);
+  const { calls, draw, file, save, answers } = JSON.parse(given.textContent);
   const byId = (id) => document.getElementById(id);
-  const review = ragEvalReview({ draw, file, who: byId("who"), status: byId("status") });
+  const review = ragEvalReview({ draw, file, who: byId("who"), status: byId("status"), save,
+    given: answers.map((one) => ({ ...one, call: calls[0] })) });
   document.querySelectorAll("[data-call]").forEach((element) => {
     review.controls(element, calls[element.dataset.call], element.dataset.key);
   });
   byId("download").addEventListener("click", review.download);
+  byId("download").hidden = Boolean(save);
   byId("unscripted").hidden = true;
   byId("tools").hidden = false;
   review.refresh();
