@@ -38,8 +38,8 @@ MOST = 150_000
 
 
 def overview(page: Page) -> Path:
-    """Show the head of the report: the scores with their intervals and distributions."""
-    box = page.locator("table.overview").first.bounding_box()
+    """Show the first screen of the report: the verdict, and the call to look at first."""
+    box = page.locator("details.worst .sides").first.bounding_box()
     assert box is not None
     return _shot(page, "overview", top=0, height=box["y"] + box["height"] + 12)
 

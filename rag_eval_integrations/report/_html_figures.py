@@ -18,7 +18,7 @@ from rag_eval_integrations.evaluations.summary import (
     maker_words,
     usage_words,
 )
-from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.records import Evaluation, Run
 from rag_eval_integrations.records._shown import LEXICAL
 
 _BARS = 208
@@ -219,12 +219,15 @@ class Origin:
 
     def __init__(self) -> None:
         self._apps: dict[str, None] = {}
+        self._runs: dict[str, Run] = {}
         self._began: list[datetime] = []
 
     def add(self, evaluation: Evaluation) -> None:
-        """Take in the app of a call, and when it began."""
+        """Take in the app of a call, when it began, and the run that evaluated it."""
         if len(self._apps) < _MOST_LISTED:
             self._apps |= dict.fromkeys(values_of(evaluation, "app"))
+        if evaluation.run is not None and len(self._runs) < _MOST_LISTED:
+            self._runs.setdefault(evaluation.run.id, evaluation.run)
         if (began := evaluation.started_at) is not None:
             began = began.astimezone(UTC) if began.tzinfo else began.replace(tzinfo=UTC)
             self._began = [min([*self._began[:1], began]), max([*self._began[1:], began])]
@@ -232,8 +235,18 @@ class Origin:
     def lines(self) -> list[str]:
         """Write what is known, each in a few words."""
         lines = [f"app {shown(app)}" for app in self._apps]
-        days = dict.fromkeys(f"{began:%Y-%m-%d %H:%M}" for began in self._began)
-        return [*lines, f"calls of {' to '.join(days)} UTC"] if days else lines
+        times = dict.fromkeys(map(_minute, self._began))
+        lines += [f"calls of {' to '.join(times)} UTC"] if times else []
+        for run in self._runs.values():
+            made = f"evaluated {_minute(run.start.astimezone(UTC))} UTC"
+            revision = f"revision {run.revision[:12]}" if run.revision else None
+            tags = (f"{name}={value}" for name, value in run.tags.items())
+            lines += [shown(word) for word in (run.name, made, revision, *tags) if word]
+        return lines
+
+
+def _minute(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M}"
 
 
 def _makers(summary: Summary) -> Iterator[tuple[str, list[str]]]:

@@ -21,6 +21,7 @@ from report_rows import attacks, evaluations, graded, labelled, oven
 
 from rag_eval_integrations import Evaluation, RagCall, RagEvaluator
 from rag_eval_integrations.evaluations._call_view import view_of
+from rag_eval_integrations.records import Run
 from rag_eval_integrations.report import Summary, write_report
 from rag_eval_integrations.report.html import report_pieces
 
@@ -230,17 +231,19 @@ def test_what_is_certain_comes_before_near_misses() -> None:
 
 
 def test_the_head_says_of_which_app_and_when() -> None:
-    """As far as the evaluations tell; hostile names are text."""
+    """As far as the evaluations tell, each run once; hostile names are text."""
     began = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+    run = Run(id="1", name="nightly", start=began, revision="abcdef" * 7, tags={"k": "<v>"})
     page = "".join(report_pieces([
-        oven().model_copy(update={"app": "<manual>", "started_at": began}),
-        oven().model_copy(update={"app": "kettle", "started_at": began + timedelta(days=1)}),
+        oven().model_copy(update={"app": "<manual>", "started_at": began, "run": run}),
+        oven().model_copy(update={"app": "kettle", "started_at": began + timedelta(days=1), "run": run}),
     ]))  # fmt: skip
     head = Parsed(page.partition("<nav")[0])
 
     words = [element.text for element in head.elements if element.tag == "bdi"]
-    assert words[-3:] == [
+    assert words[1:] == [
         "app <manual>", "app kettle", "calls of 2026-01-02 03:04 to 2026-01-03 03:04 UTC",
+        "nightly", "evaluated 2026-01-02 03:04 UTC", "revision abcdefabcdef", "k=<v>",
     ]  # fmt: skip
 
 
