@@ -41,8 +41,13 @@ from rag_eval_integrations.cli._terminal import print_stderr, print_stdout, tell
 from rag_eval_integrations.dataset import Labelled, Line, call_from, labelled_from
 from rag_eval_integrations.dataset._evals import read_evaluations
 from rag_eval_integrations.dataset._input import Input
+from rag_eval_integrations.dataset._labels_file import (
+    CallLabels,
+    LabelsFile,
+    labelled_by,
+    labels_in,
+)
 from rag_eval_integrations.dataset.calls import read_labelled
-from rag_eval_integrations.dataset.labels_file import CallLabels, LabelsFile, labelled_by, labels_in
 from rag_eval_integrations.dataset.rows import score_gold
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.console import add_row, heading, plain_table

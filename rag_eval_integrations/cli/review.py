@@ -18,7 +18,7 @@ from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._console import stdout
 from rag_eval_integrations.cli._terminal import kept, print_stdout
 from rag_eval_integrations.dataset._input import Input
-from rag_eval_integrations.dataset.labels_file import (
+from rag_eval_integrations.dataset._labels_file import (
     Draw,
     LabelsWriter,
     Pick,

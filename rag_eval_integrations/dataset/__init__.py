@@ -3,6 +3,7 @@
 stream    `evaluate_calls`: calls ─▶ evaluations, also in several processes
 calls     `read_calls`: files, frames, data sets and lists ─▶ calls, bad rows included
 _input    files of JSON lines, other JSON, CSV and Parquet ─▶ their rows, bad ones included
+_labels_file  answers of people ─▶ rows of gold
 _evals    files of EVALS ─▶ evaluations; _sources: frames, data sets and lists ─▶ their rows
 _names    the names of fields in other tools; _ways: where they are; _values: what they hold
 _proposals    the map to try for names that are not known

@@ -14,6 +14,7 @@ from rag_eval_integrations._contain import contained, words_of
 from rag_eval_integrations.dataset import _input
 from rag_eval_integrations.dataset._evals import opened_rows
 from rag_eval_integrations.dataset._input import Input, Line, lines_from
+from rag_eval_integrations.dataset._labels_file import whole_rows
 from rag_eval_integrations.dataset._names import (
     OPTIONAL,
     REQUIRED,
@@ -27,7 +28,6 @@ from rag_eval_integrations.dataset._names import (
 from rag_eval_integrations.dataset._proposals import are_ids
 from rag_eval_integrations.dataset._sources import objects_of, rows_inside, rows_of_frame
 from rag_eval_integrations.dataset._ways import ABSENT, Ways, folded, remove, value_at, way_to
-from rag_eval_integrations.dataset.labels_file import whole_rows
 from rag_eval_integrations.dataset.rows import call_from
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records import RagCall

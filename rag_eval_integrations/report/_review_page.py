@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from rag_eval_integrations.dataset.labels_file import Draw, asked, row_of_texts
+from rag_eval_integrations.dataset._labels_file import Draw, asked, whole_row
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records._shown import EARLIER
 from rag_eval_integrations.report._page import pieces
@@ -47,7 +47,7 @@ def review_data(evaluation: Evaluation) -> dict[str, Any]:
     """Return what `review.js` needs of a call."""
     sentences = evaluation.sentences
     return {
-        "row": row_of_texts(evaluation),
+        "row": whole_row(evaluation, {}),
         "asked": [sentence.key for sentence in asked(evaluation)],
         "claims": [sentence.key for sentence in sentences.claims],
         "documents": [sentence.key for sentence in sentences.documents],

@@ -15,7 +15,7 @@ from hostile import acting
 from report_rows import LONG_WORD, attacks, broken, graded, labelled, oven
 from terminals import Terminal, terminal
 
-from rag_eval_integrations.dataset.labels_file import LabelsFile
+from rag_eval_integrations.dataset._labels_file import LabelsFile
 
 from .conftest import in_process
 

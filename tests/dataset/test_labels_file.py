@@ -19,8 +19,7 @@ from rag_eval_integrations import Evaluation, Trace
 from rag_eval_integrations.dataset import labelled_from, read_calls, score_labelled
 from rag_eval_integrations.dataset._evals import read_evaluations
 from rag_eval_integrations.dataset._input import Input
-from rag_eval_integrations.dataset.calls import read_labelled
-from rag_eval_integrations.dataset.labels_file import (
+from rag_eval_integrations.dataset._labels_file import (
     Draw,
     LabelsFile,
     LabelsWriter,
@@ -29,6 +28,7 @@ from rag_eval_integrations.dataset.labels_file import (
     labels_in,
     random_order,
 )
+from rag_eval_integrations.dataset.calls import read_labelled
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.sentences import Punkt
 

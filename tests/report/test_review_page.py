@@ -13,7 +13,7 @@ from browser import axe
 from report_rows import attacks, graded, oven
 
 from rag_eval_integrations import Evaluation
-from rag_eval_integrations.dataset.labels_file import (
+from rag_eval_integrations.dataset._labels_file import (
     Draw,
     LabelsFile,
     LabelsWriter,

@@ -61,7 +61,7 @@ const ragEvalReview = ({ draw, file, who, status, save = null, given = [] }) => 
   }
   const isWhole = (call) => call.asked.every((key) => read(call, key) !== null);
 
-  // --- Lines, as `dataset/labels_file.py` writes them
+  // --- Lines, as `dataset/_labels_file.py` writes them
 
   function lines() {
     const written = [];

@@ -19,6 +19,8 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple, Self
 
+from pydantic import ConfigDict, StrictBool
+
 from rag_eval_integrations import _target
 from rag_eval_integrations._lines import LineFile
 from rag_eval_integrations.dataset._input import Line, Numbered, read_lines
@@ -29,9 +31,12 @@ from rag_eval_integrations.records import (
     JudgeInfo,
     Labelling,
     Labels,
+    Record,
     Sentence,
     SentenceSupport,
+    from_object,
 )
+from rag_eval_integrations.records._json import Text
 from rag_eval_integrations.records.labels import SUPPORTING, UTILIZED
 from rag_eval_integrations.sentences import document_number
 
@@ -43,11 +48,13 @@ PEOPLE = "people"
 _BEGIN = b'{"row_key":'
 """How each line begins."""
 
-_TEXTS = (
+_COLUMNS = (
     "id", "question", "documents", "response", "generation_model_name", "dataset_name",
-    "documents_sentences", "response_sentences", "reference",
+    "annotating_model_name", "documents_sentences", "response_sentences", "reference",
+    "all_relevant_sentence_keys", "all_utilized_sentence_keys", "sentence_support_information",
+    "unsupported_response_sentence_keys", "unasked_keys",
 )  # fmt: skip
-"""Columns of a RAGBench row that no label decides."""
+"""Columns of RAGBench that a whole row has: the call, and what people said."""
 
 
 # --- Which calls
@@ -154,19 +161,19 @@ class LabelsFile:
             if line.value is None:
                 self.bad.append(line)
             else:
-                self._add(line.value)
+                self._add(*line.value)
 
-    def _add(self, content: dict[str, Any]) -> None:
+    def _add(self, line: _Written, whole: dict[str, Any] | None) -> None:
         """Add a line."""
-        where = content["row_key"], content["who"]
-        new = CallLabels(where[0], str(content.get("id", "")), where[1])
-        call = self.calls[where] = self.calls.pop(where, new)
-        call.when = content["when"]
-        if is_answer(content):
-            call.answers[content["key"]] = content["label"]
+        where = line.row_key, line.who
+        call = self.calls.pop(where, CallLabels(line.row_key, line.id, line.who))
+        self.calls[where] = call
+        call.when = line.when
+        if whole is None:
+            call.answers[line.key] = line.label
         else:
-            call.whole = content
-            call.draws[_draw_of(content)] = None
+            call.whole = whole
+            call.draws[Draw(line.pick, line.n, line.seed, line.population)] = None
 
     def gold(self) -> dict[str, CallLabels]:
         """Return the labels of each whole call; of several people's, the latest."""
@@ -189,7 +196,7 @@ def labels_in(path: str | os.PathLike[str]) -> LabelsFile | None:
     return LabelsFile(path) if first is not None and is_answer(first.value) else None
 
 
-def is_answer(row: object) -> bool:
+def is_answer(row: Any) -> bool:
     """Tell whether a row is one answer of a person."""
     return isinstance(row, dict) and {"row_key", "who", "key", "label"} <= row.keys()
 
@@ -217,37 +224,32 @@ def whole_rows(rows: Numbered) -> Numbered:
     yield from sorted(latest.values(), key=itemgetter(0))
 
 
-def _checked(content: dict[str, Any]) -> dict[str, Any]:
-    """Return a line of people's labels.
+class _Written(Record):
+    """What each line says, beside the columns of a whole row."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    row_key: Text
+    id: Text = ""
+    who: Text
+    when: Text
+    pick: Pick
+    n: int | None
+    seed: int
+    population: Population
+    key: Text = ""
+    label: StrictBool = False
+
+
+def _checked(content: dict[str, Any]) -> tuple[_Written, dict[str, Any] | None]:
+    """Return a line of people's labels, and all of it where it is a whole row.
 
     Raises:
         InputError: it is another, or a field is missing or wrong.
     """
     if not is_answer(content) and not is_whole(content):
-        raise InputError("is not a person's label, as `rag-eval review` writes it", field="key")
-    for name in ("row_key", "who", "when", *(("key",) if "key" in content else ())):
-        if not isinstance(content.get(name), str):
-            raise InputError("should be a text", field=name)
-    if "label" in content and not isinstance(content["label"], bool):
-        raise InputError("should be true or false", field="label")
-    _draw_of(content)
-    return content
-
-
-def _draw_of(content: Mapping[str, Any]) -> Draw:
-    """Read what a call was drawn by.
-
-    Raises:
-        InputError: a field is missing or wrong.
-    """
-    try:
-        population = Population(content["population"]["size"], content["population"]["digest"])
-        draw = Draw(content["pick"], content["n"], content["seed"], population)
-        hash(draw)
-    except (KeyError, TypeError) as error:
-        why = "the draw should be pick, n, seed and population with size and digest"
-        raise InputError(why, field="population") from error
-    return draw
+        raise InputError("is not a person's label, as `rag-eval review` writes it")
+    return from_object(_Written, content), content if is_whole(content) else None
 
 
 # --- From answers to labels
@@ -279,30 +281,16 @@ def _labels(evaluation: Evaluation, answers: Answers) -> Labels:
     )
 
 
-def row_of_texts(evaluation: Evaluation) -> dict[str, Any]:
-    """Return what a whole row has of the call itself."""
-    row = ragbench_row(evaluation) or {}
+def whole_row(evaluation: Evaluation, answers: Answers) -> dict[str, Any]:
+    """Return the row of a call that is labelled whole, without who labelled it and the draw."""
+    by_person = {"labels": _labels(evaluation, answers), "judge": _PERSON}
+    row = ragbench_row(evaluation.model_copy(update=by_person)) or {}
     history = [turn.model_dump() for turn in evaluation.history]
     more = {"history": history, "earlier": list(evaluation.earlier)}
     return {
         "row_key": evaluation.row_key,
-        **{name: row[name] for name in _TEXTS if row.get(name) is not None},
+        **{name: row[name] for name in _COLUMNS if name in row},
         **{name: value for name, value in more.items() if value},
-        "annotating_model_name": PEOPLE,
-    }
-
-
-def columns_of(evaluation: Evaluation, answers: Answers) -> dict[str, Any]:
-    """Return the label columns of a whole row."""
-    labels = _labels(evaluation, answers)
-    return {
-        "all_relevant_sentence_keys": labels.all_relevant_sentence_keys,
-        "all_utilized_sentence_keys": None,
-        "sentence_support_information": [
-            support.model_dump() for support in labels.sentence_support_information
-        ],
-        "unsupported_response_sentence_keys": labels.unsupported_response_sentence_keys,
-        "unasked_keys": labels.unasked_keys,
     }
 
 
@@ -388,7 +376,7 @@ class LabelsWriter:
         if self.is_whole(evaluation):
             call = self.calls[evaluation.row_key]
             call.draws[self._draw] = None
-            yield row_of_texts(evaluation) | columns_of(evaluation, call.answers)
+            yield whole_row(evaluation, call.answers)
 
     def _append(self, *rows: dict[str, Any]) -> None:
         """Append rows, by one write, so that an answer and its whole row are both there."""
