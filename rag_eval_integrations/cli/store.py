@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.cli._options import moment
@@ -24,7 +24,7 @@ from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations._filters import Filters
 from rag_eval_integrations.evaluations._paired import MIN_PAIRS
-from rag_eval_integrations.evaluations.summary import caution
+from rag_eval_integrations.evaluations.summary import Summary, caution
 from rag_eval_integrations.records import Made, RunningMean
 from rag_eval_integrations.store import MeanOfPeriod, Store
 from rag_eval_integrations.store.spool import SUFFIX
@@ -94,7 +94,7 @@ def _files_of(folder: Path) -> str:
 
 
 def export(options: StoreExportOptions) -> int:
-    """Write evaluations as a file of EVALS, the order that of their recording."""
+    """Write evaluations as a file of EVALS, in the order of the calls' time."""
     from rag_eval_integrations.dataset.files import evaluations_to  # noqa: PLC0415  # as `run`
 
     filters, written = Filters(options.where), 0
@@ -150,14 +150,37 @@ def prune(options: StorePruneOptions) -> int:
 # --- The page
 
 
+class _Window(NamedTuple):
+    """A time up to now that the page shows, in periods that begin at full times of UTC."""
+
+    name: str
+    seconds: int
+    step: int
+    """Seconds of a period."""
+    per: str
+    tick: int
+    """Seconds between the times at the axis."""
+    form: str
+
+    def since(self, now: float) -> float:
+        """Return the begin of its first period."""
+        return (now - self.seconds) // self.step * self.step
+
+    def x(self, seconds: float) -> str:
+        """Return the place of a moment, in seconds since the begin, in the SVG."""
+        return f"{_LEFT + seconds / (self.seconds + self.step) * (_RIGHT - _LEFT):.1f}"
+
+
 _WINDOWS = (
-    ("hour", 3_600, 300, "5 minutes"), ("day", 86_400, 3_600, "hour"),
-    ("week", 604_800, 21_600, "6 hours"),
-)  # fmt: skip
+    _Window("hour", 3_600, 300, "5 minutes", 900, "%H:%M"),
+    _Window("day", 86_400, 3_600, "hour", 21_600, "%H:%M"),
+    _Window("week", 604_800, 21_600, "6 hours", 172_800, "%m-%d"),
+)
 _FAILING = 20
 _NEWEST = 500
 """Calls of which conversations are shown."""
-_WIDTH, _HEIGHT, _POINT = 208, 52, 3
+_LEFT, _RIGHT, _TOP, _BOTTOM = 36, 340, 8, 88
+"""The axes of a chart, in an SVG of 360 by 108."""
 
 
 def report(options: StoreReportOptions) -> int:
@@ -191,27 +214,39 @@ def _pieces(store: Store, every: float | None) -> Iterator[str]:
     from rag_eval_integrations.evaluations._call_view import SIGNS, WORDS, view_of  # noqa: PLC0415
     from rag_eval_integrations.report import _page  # noqa: PLC0415  # as above
     from rag_eval_integrations.report._conversations import Conversations  # noqa: PLC0415
-    from rag_eval_integrations.report.html import evidence_of  # noqa: PLC0415
+    from rag_eval_integrations.report.html import evidence_of, findings_of  # noqa: PLC0415
 
     judges = Counter[str]()
     for judge, _, evaluated, *_ in store.evaluators():
         judges[judge] += evaluated
     now = store.now()
-    failing = store.failing(now - _WINDOWS[-1][1], _FAILING)
+    week = now - _WINDOWS[-1].seconds
+    newest = store.newest(week, _NEWEST)
     conversations = Conversations()
-    for evaluation in reversed(store.newest(now - _WINDOWS[-1][1], _NEWEST)):
+    for evaluation in reversed(newest):
         conversations.add(evaluation)
+    age = now - (store.first() or now)
     return _page.pieces(
         "store.html",
         style="report.css",
         title=f"RAG calls in {store.name}",
         at=datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
+        verdict=Summary.of(newest).verdict(),
+        judged=f"the newest {_NEWEST}" if len(newest) == _NEWEST else "the last week",
         caution=caution(judges["embedded"], judges.total()),
         every=None if every is None else max(1, round(every)),
-        windows=[_window(store, now, *window) for window in _WINDOWS],
+        # A longer window would show the same figures again where no call is older.
+        windows=[
+            _window(store, now, window)
+            for window, shorter in zip(_WINDOWS, (None, *_WINDOWS), strict=False)
+            if shorter is None or age > shorter.seconds
+        ],
         drift=list(_drift(store, now)),
         conversations=conversations,
-        calls=[{"at": at, **view_of(evaluation)} for at, evaluation in enumerate(failing)],
+        calls=[
+            {"at": at, "findings": list(findings_of(view)), **view}
+            for at, view in enumerate(map(view_of, store.failing(week, _FAILING)))
+        ],
         signs=SIGNS,
         states=WORDS,
         evidence_of=evidence_of,
@@ -237,23 +272,22 @@ def _drift(store: Store, now: float) -> Iterator[str]:
             yield one_line(f"{line} {usual.mean:.3f} ({usually:.3f}) in the seven days before.")
 
 
-def _window(store: Store, now: float, name: str, seconds: int, step: int, per: str) -> View:
+def _window(store: Store, now: float, window: _Window) -> View:
     """Return what the page shows of a window of time."""
-    since = now - seconds
+    since, step = window.since(now), window.step
     periods: dict[Made, list[MeanOfPeriod]] = {}
     for period in store.means(since, now, step=step):
         periods.setdefault(period.made, []).append(period)
     several = Counter(made.name for made in periods)
+    calls = store.calls(since, now, step)
+    ticks = range(int(-since % window.tick), window.seconds + step, window.tick)
     return {
-        "name": name,
-        "step": per,
+        "name": window.name,
+        "step": window.per,
+        "ticks": [(window.x(tick), _time(since + tick, window.form)) for tick in ticks],
+        "calls": _bars(calls, since, window),
         "scores": [
-            _score(
-                made,
-                of_made,
-                lambda start: (start - since + step / 2) / seconds * _WIDTH,
-                several[made.name] > 1,
-            )
+            _score(made, of_made, since, window, several[made.name] > 1)
             for made, of_made in periods.items()
         ],
         "states": [
@@ -264,19 +298,39 @@ def _window(store: Store, now: float, name: str, seconds: int, step: int, per: s
     }
 
 
+def _bars(calls: list[tuple[float, int]], since: float, window: _Window) -> View:
+    """Return what the page shows of the numbers of calls over time."""
+    most = max((count for _, count in calls), default=1)
+    width = (_RIGHT - _LEFT) / (window.seconds / window.step + 1) - 1
+    words = [f"{_time(start)} {count:,}" for start, count in calls]
+    return {
+        "total": f"{sum(count for _, count in calls):,}",
+        "most": f"{most:,}",
+        "in_words": f"Calls per {window.per}: {', '.join(words)}",
+        "bars": [(window.x(start - since), _y(count / most)) for start, count in calls],
+        "width": f"{width:.1f}",
+        "points": (),
+        "line": "",
+    }
+
+
 def _score(
-    made: Made, periods: list[MeanOfPeriod], x: Callable[[float], float], several: bool
+    made: Made, periods: list[MeanOfPeriod], since: float, window: _Window, several: bool
 ) -> View:
     """Return what the page shows of a score over time; periods without a value have no point."""
-    mean, words, points = RunningMean(), [], []
+    mean, words, points, line = RunningMean(), [], [], ""
+    before = None
     for one in periods:
         mean.merge(one.mean)
         if one.mean.mean is None:
             continue
         interval = one.mean.interval
-        words.append(f"{datetime.fromtimestamp(one.start, UTC):%m-%d %H:%M} {one.mean.mean:.3f}")
+        words.append(f"{_time(one.start)} {one.mean.mean:.3f} ({counted(one.mean.n, 'call')})")
         ends = {} if interval is None else {"low": _y(interval.low), "high": _y(interval.high)}
-        points.append({"x": f"{x(one.start):.1f}", "y": _y(one.mean.mean), **ends})
+        x, y = window.x(one.start - since + window.step / 2), _y(one.mean.mean)
+        points.append({"x": x, "y": y, **ends})
+        line += f"{'L' if before == one.start - window.step else 'M'}{x} {y}"  # no line over a gap
+        before = one.start
     return {
         "name": made.name,
         "maker": _maker_of(made) if several else "",
@@ -284,8 +338,15 @@ def _score(
         "interval": "–" if mean.interval is None else f"{mean.interval:.3f}",
         "scored": f"{mean.n:,} of {sum(one.total for one in periods):,}",
         "in_words": f"Means of {made.name}: {', '.join(words) or 'none'}",
+        "bars": (),
         "points": points,
+        "line": line,
     }
+
+
+def _time(seconds: float, form: str = "%m-%d %H:%M") -> str:
+    """Write a moment in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime(form)
 
 
 def _maker_of(made: Made) -> str:
@@ -296,4 +357,4 @@ def _maker_of(made: Made) -> str:
 
 def _y(share: float) -> str:
     """Return a share's height in the SVG."""
-    return f"{_POINT + (1 - share) * (_HEIGHT - 2 * _POINT):.1f}"
+    return f"{_TOP + (1 - share) * (_BOTTOM - _TOP):.1f}"

@@ -124,7 +124,7 @@ def report_pieces(
     for number, packed in chosen.in_order():
         view = table.add(packed)
         if number in worst:
-            worst[number] = {**view, "findings": list(_findings(view))}
+            worst[number] = {**view, "findings": list(findings_of(view))}
     yield from pieces(
         "report.html",
         script="report.js",
@@ -443,13 +443,13 @@ class _Table:
 
 def _marks(call: View) -> str:
     """Quote the gravest sentence that is not fully supported, and count the others; or nothing."""
-    findings = list(_findings(call))
+    findings = list(findings_of(call))
     rest = f" +{len(findings) - 1}" if findings[1:] else ""
     quoted = (f"{SIGNS[one['state']]} {one_line(one['text'], _WORDS)}{rest}" for one in findings)
     return next(quoted, "")
 
 
-def _findings(call: View) -> Iterator[dict[str, str]]:
+def findings_of(call: View) -> Iterator[dict[str, str]]:
     """List the sentences that are not fully supported, with the judge's words about them.
 
     Each text is one line of at most 300 characters.

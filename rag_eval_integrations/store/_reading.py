@@ -23,19 +23,25 @@ class ReadableStore(Database):
         return float(self._read("SELECT {now}")[0][0])
 
     def evaluations(self, since: float = 0.0) -> Iterator[Evaluation]:
-        """Yield evaluations in the order in which they were recorded.
+        """Yield evaluations in the order in which their calls were submitted.
 
         Args:
             since: only of calls that were submitted at this moment or later, in seconds since 1970.
         """
-        sql = "SELECT id, line FROM rag_evaluation WHERE at >= :since AND id > :last ORDER BY id"
-        yield from (from_line(Evaluation, row[1]) for row in self._pages(sql, since=since))
+        sql = (
+            "SELECT at, id, line FROM rag_evaluation WHERE at >= :at AND (at > :at OR id > :id) "
+            "ORDER BY at, id LIMIT :most"
+        )
+        at, id = since, 0
+        while rows := self._read(sql, at=at, id=id, most=_PAGE):
+            yield from (from_line(Evaluation, line) for *_, line in rows)
+            at, id, _ = rows[-1]
 
     def failing(self, since: float, most: int) -> list[Evaluation]:
         """Return the evaluations of the newest failing calls, the newest first.
 
         A call fails where it shows a pattern that is not healthy, or a score is below its
-        threshold.
+        threshold; a right refusal does not. Of several evaluations of a call the last one counts.
 
         Args:
             since: only of calls that were submitted at this moment or later, in seconds since 1970.
@@ -48,7 +54,11 @@ class ReadableStore(Database):
         return self._newest("at >= :since", since, most)
 
     def _newest(self, where: str, since: float, most: int) -> list[Evaluation]:
-        sql = f"SELECT line FROM rag_evaluation WHERE {where} ORDER BY at DESC LIMIT :most"
+        sql = (
+            f"SELECT line FROM rag_evaluation AS e WHERE {where} AND NOT EXISTS (SELECT 1 FROM "
+            "rag_evaluation AS later WHERE later.call_id = e.call_id AND later.id > e.id) "
+            "ORDER BY at DESC, id DESC LIMIT :most"
+        )
         return [from_line(Evaluation, line) for (line,) in self._read(sql, since=since, most=most)]
 
     def means(
@@ -69,6 +79,22 @@ class ReadableStore(Database):
             MEANS, since=since, until=until, step=step or max(until - since, 1e-9) * 2
         )
         return means_of(rows, since, step or 0.0)
+
+    def calls(self, since: float, until: float, step: float) -> list[tuple[float, int]]:
+        """Count the calls that were submitted in each period that has any: its begin, the number.
+
+        Arguments are those of `means`.
+        """
+        sql = (
+            "SELECT {period}, count(*) FROM rag_call WHERE at >= :since AND at < :until GROUP BY 1"
+        )
+        rows = self._read(f"{sql} ORDER BY 1", since=since, until=until, step=step)
+        return [(since + int(period) * step, count) for period, count in rows]
+
+    def first(self) -> float | None:
+        """Return the moment at which the first call was submitted; None without any call."""
+        moment: float | None = self._read("SELECT min(at) FROM rag_call")[0][0]
+        return moment
 
     def counts(self, since: float = 0.0) -> list[tuple[str, str, int]]:
         """Count the calls that were submitted since a moment: state, reason and number.

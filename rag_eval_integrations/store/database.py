@@ -16,7 +16,7 @@ from itertools import islice
 from math import inf
 from typing import Any, NamedTuple
 
-from rag_eval_integrations.metrics import diagnose
+from rag_eval_integrations.metrics._outcome import FAILING, outcome
 from rag_eval_integrations.records import Evaluation, RagCall, from_line, to_line, whole_text
 from rag_eval_integrations.store._failures import repeated
 from rag_eval_integrations.store._reading import ReadableStore
@@ -370,12 +370,6 @@ def _plain(text: str | None) -> str | None:
 
 
 def _failing(evaluation: Evaluation) -> str | None:
-    """Name the gravest finding of a call: a pattern, or a score below its threshold.
-
-    None if there is neither.
-    """
-    if evaluation.labels is not None:
-        for diagnosis in diagnose(evaluation):
-            if diagnosis.pattern != "healthy":
-                return diagnosis.pattern
-    return next((name for name, score in evaluation.scores.items() if score.passed is False), None)
+    """Name what is wrong with a call, as its verdict counts it; None if nothing is."""
+    found = outcome(evaluation)
+    return found if found in FAILING else None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,14 @@ from rag_eval_integrations.store.database import Outcome
 from rag_eval_integrations.store.spool import Refusal, SpooledCall, new_uid
 
 from .conftest import in_process
+
+NOW = datetime(2026, 11, 29, 9, 4, tzinfo=UTC).timestamp()
+
+
+@pytest.fixture(autouse=True)
+def _now(monkeypatch: pytest.MonkeyPatch) -> None:
+    milliseconds = itertools.count()
+    monkeypatch.setattr(time, "time", lambda: NOW + next(milliseconds) / 1_000)
 
 
 @pytest.fixture
@@ -44,7 +54,7 @@ def path() -> Path:
 
 
 def test_the_page_shows_means_reasons_and_failing_calls(path: Path, rag_eval: Command) -> None:
-    """Per window with intervals and points; texts of calls cannot act."""
+    """The verdict and failing calls first; per window intervals and points; texts cannot act."""
     page = Path("index.html")
     done = rag_eval("store", "report", "--store", path, "-o", page)
     text = page.read_text()
@@ -59,7 +69,8 @@ def test_the_page_shows_means_reasons_and_failing_calls(path: Path, rag_eval: Co
     assert ">0.333<" in sections["week"]
     assert '<th scope="row">left out</th>' in sections["hour"]
     assert "the &lt;disk&gt; is full" in sections["hour"]
-    failing = text.split('id="failing-heading"')[1]
+    assert text.index("1 of 3 answers is sound; 2 invent something") < text.index("<main")
+    failing = text.split('id="failing-heading"')[1].split('id="hour-heading"')[0]
     assert failing.count('<details class="worst"') == 2
     assert failing.index("&lt;b&gt;When, 0.001?") < failing.index("&lt;b&gt;When, 1.5?")
     assert 'http-equiv="refresh"' not in text
@@ -72,9 +83,44 @@ def test_an_empty_store_has_a_page(rag_eval: Command) -> None:
     rag_eval("store", "report", "--store", "e.db", "-o", "i.html")
     other = rag_eval("store", "report", "--store", "e.db", "-o", "notes.html", code=2)
 
-    assert "No call of this time has been judged" in Path("i.html").read_text()
+    text = Path("i.html").read_text()
+    assert text.count("No call of this time has been judged") == 1
+    assert '<p class="verdict-of">No calls</p>' in text
     assert "was not made by this program" in other.err
     assert Path("notes.html").read_text() == "<p>mine"
+
+
+def test_charts_have_axes_times_and_counts(path: Path, rag_eval: Command) -> None:
+    """A bar per period with its number of calls; a line between neighbours, none over a gap."""
+    with closing(Store(path)) as store:
+        judged(store, 0.01, [1.0, 0.0])  # two periods before those of the last minutes
+        judged(store, 0.0055, [1.0])
+    page = Path("index.html")
+    rag_eval("store", "report", "--store", path, "-o", page)
+    calls, adherence = re.findall(
+        r'<svg class="chart".*?</svg>', page.read_text().split('id="hour-heading"')[1], re.DOTALL
+    )[:2]
+
+    assert "Calls per 5 minutes: 11-29 08:45 2, 11-29 08:55 1, 11-29 09:00 3" in calls
+    assert calls.count('class="bar"') == 3
+    for chart, most in ((calls, "3"), (adherence, "1")):
+        texts = re.findall(r"<text[^>]*>([^<]*)", chart)
+        assert texts == [most, "0", "08:00", "08:15", "08:30", "08:45", "09:00"]
+    (line,) = re.findall(r'class="line-of" d="([^"]*)"', adherence)
+    assert re.sub(r"[^ML]", "", line) == "MML"
+    assert "11-29 09:00 0.500 (2 calls)" in adherence
+
+
+def test_a_right_refusal_does_not_fail(rag_eval: Command) -> None:
+    """An answer that only says that the documents do not tell, where nothing relevant was found."""
+    with closing(Store("e.db")) as store:
+        for response in ("I could not find a price in the documents.", "It costs $900."):
+            store.submit(RagCall("What does a cabin cost?", ["The ferry is green."], response))
+        assert rag_eval("worker", "--store", "e.db", "--once").code == 0
+        assert [call.response for call in store.failing(0.0, 9)] == ["It costs $900."]
+    rag_eval("store", "report", "--store", "e.db", "-o", "i.html")
+    text = Path("i.html").read_text()
+    assert "1 of 2 answers is sound (1 rightly says that the documents do not tell)" in text
 
 
 @pytest.mark.slow
@@ -112,7 +158,7 @@ def test_the_page_says_where_no_model_read_the_calls(path: Path, rag_eval: Comma
     text = page.read_text()
     assert "Estimates by comparing words: no model read this." in text
     tables = re.findall(r'<table class="overview stack">.*?</table>', text, re.DOTALL)
-    assert len(tables) == 3
+    assert len(tables) == 1  # the day and the week would show the same
     assert all("data-label=" in cell for cell in re.findall("<td[^>]*>", "".join(tables)))
 
 

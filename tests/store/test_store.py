@@ -20,10 +20,11 @@ from runs import call as evaluation_of
 from rag_eval_integrations import RagCall, RagEvaluator, record_call
 from rag_eval_integrations.errors import ConfigurationError, RagEvalError
 from rag_eval_integrations.models.completion import Completion, CompletionRequest
-from rag_eval_integrations.records import Means, Usage
-from rag_eval_integrations.store import Store, _worker, database
+from rag_eval_integrations.records import Means, Usage, to_line
+from rag_eval_integrations.store import Store, _reading, _worker, database
 from rag_eval_integrations.store._worker import StorePermits, Worker
 from rag_eval_integrations.store.database import ClaimedCall, Outcome
+from rag_eval_integrations.store.spool import SpooledCall
 from rag_eval_integrations.testing import ScriptedModel, labels_reply
 
 CALL = RagCall("When does the ferry leave?", ["It leaves at nine."], "At nine.")
@@ -116,7 +117,7 @@ def test_on_postgresql_the_servers_clock_counts(
 def test_means_are_those_of_the_evaluations(store: Store) -> None:
     """By maker, with the same intervals as everywhere, and counts of calls without a value.
 
-    The evaluations read back whole, in the order of their recording.
+    The evaluations read back whole.
     """
     values: list[float | str | None] = [1.0, 0.0, 0.25, 0.5, "no_context", 1.0]
     for _ in values:
@@ -173,6 +174,34 @@ def test_failing_calls_costs_and_old_ones(store: Store) -> None:
     assert store.prune(time.time() + 3_600) == 2
     assert list(store.evaluations()) == []
     assert store.means(0.0) == []
+
+
+def test_evaluations_are_in_the_order_of_time(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By submission, whatever the order of judging; over pages, and with equal moments."""
+    monkeypatch.setattr(_reading, "_PAGE", 2)
+    moments = [5.0, 1.0, 3.0, 3.0, 3.0, 2.0, 4.0]
+    store.add([SpooledCall(f"{n}", at, to_line(CALL)) for n, at in enumerate(moments)])
+    claimed = store.claim("a", 9)
+    for call in reversed(claimed):
+        store.settle([judged(call, metadata={"at": call.at, "uid": call.call_uid})], "a")
+
+    found = [(row.metadata["at"], row.metadata["uid"]) for row in store.evaluations()]
+    assert [at for at, _ in found] == sorted(moments)
+    assert {uid for _, uid in found} == {call.call_uid for call in claimed}
+    assert [row.metadata["at"] for row in store.evaluations(4.0)] == [4.0, 5.0]
+
+
+def test_the_last_evaluation_says_whether_a_call_fails(store: Store) -> None:
+    """A call that was judged again is in the lists of newest and failing calls once."""
+    claimed = claimed_one(store)
+    store.settle([judged(claimed, 0.0, supported=False)], "a")
+    assert len(store.failing(0.0, 9)) == 1
+    store.settle([judged(claimed, 1.0, fingerprint="f2")])
+
+    assert store.failing(0.0, 9) == []
+    assert [row.fingerprint for row in store.newest(0.0, 9)] == ["f2"]
 
 
 def test_redaction_comes_before_anything_is_written(url: str) -> None:
