@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rag_eval_integrations.dataset.labels_file import (
+from rag_eval_integrations.dataset._labels_file import (
     Draw,
     LabelsFile,
     LabelsWriter,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from report_rows import evaluations
 
-from rag_eval_integrations.dataset.labels_file import (
+from rag_eval_integrations.dataset._labels_file import (
     Draw,
     LabelsFile,
     LabelsWriter,
