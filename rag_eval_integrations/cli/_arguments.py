@@ -352,12 +352,19 @@ class ReportOptions(SkipInvalid, Where, Overwrite, FailUnder):
 
 @dataclass(frozen=True, kw_only=True)
 class ViewOptions:
-    """Show the runs of a folder in a browser, as they grow.
+    """Show runs in a browser, as they grow, or a store.
 
     Whoever has the token of the address sees them; it is new at each start.
     """
 
-    folder: Path = argument("Folder with files of evaluations.", "[FOLDER]", Path())
+    folder: Path | None = argument(
+        "Folder with files of evaluations; by default this one, unless --store is given.",
+        "[FOLDER]",
+        None,
+    )
+    store: str | None = _input(
+        "A store: a path, sqlite:///PATH or postgresql://USER@HOST/NAME.", metavar="URL"
+    )
     host: str = _output(
         "Address to listen at; one that other machines reach needs --token.",
         metavar="HOST",
@@ -368,7 +375,8 @@ class ViewOptions:
     )
     token: str | None = _output("Token of the address.", metavar="WORD")
     labels: Path | None = _output(
-        "File that corrections are appended to.  [default: labels.jsonl in FOLDER]",
+        "File that corrections are appended to; by default labels.jsonl in FOLDER, and without a "
+        "folder there are none.",
         metavar="LABELS.jsonl",
     )
     open: bool = _output("Open the browser.", default=False)

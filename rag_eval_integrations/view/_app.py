@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import secrets
 import socket
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from ipaddress import ip_address
 
 from rag_eval_integrations._visible import visible
 from rag_eval_integrations.errors import RagEvalError, extra
+from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.report import _page
+from rag_eval_integrations.report._store_page import WINDOWS, Window, store_page
+from rag_eval_integrations.store import Store
 from rag_eval_integrations.view._corrections import LONGEST, Corrections
-from rag_eval_integrations.view._pages import compare_runs, listing, more_of, run_page
+from rag_eval_integrations.view._pages import compare_runs, listing, more_of, run_page, window_page
 from rag_eval_integrations.view._runs import Folder, ReplacedError
 
 with extra("view", "starlette"):
@@ -111,16 +115,17 @@ def _message(title: str, words: str, status: int) -> Response:
     return HTMLResponse("".join(content), status)
 
 
-class Pages:
+class FolderPages:
     """Answers requests with the pages of a folder.
 
     Args:
         folder: the runs.
-        corrections: where they are saved.
+        corrections: where corrections are saved.
+        store: name of the store that is served, too; empty without.
     """
 
-    def __init__(self, folder: Folder, corrections: Corrections) -> None:
-        self._folder, self._corrections = folder, corrections
+    def __init__(self, folder: Folder, corrections: Corrections | None, store: str = "") -> None:
+        self._folder, self._corrections, self._store = folder, corrections, store
         self.routes = [
             Route("/", self.runs),
             Route("/run/{address}", self.run),
@@ -136,17 +141,14 @@ class Pages:
         tag = f'"{self._folder.version}-{minute}"'
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304)
-        return HTMLResponse("".join(listing(self._folder)), headers={"ETag": tag})
+        return HTMLResponse("".join(listing(self._folder, self._store)), headers={"ETag": tag})
 
     def run(self, request: Request) -> Response:
         """Show a page of a run's calls."""
         found = self._folder.run(request.path_params["address"])
         if found is None:
-            return _message("No such run", _GONE, 404)
-        try:
-            return HTMLResponse("".join(run_page(found, _number(request, "page", 1))))
-        except IndexError:
-            return _message("No such page", _GONE, 404)
+            return _not_there(request, IndexError())
+        return HTMLResponse("".join(run_page(found, _number(request, "page", 1))))
 
     def more(self, request: Request) -> Response:
         """Give an open page what it lacks."""
@@ -158,45 +160,103 @@ class Pages:
         picked = [self._folder.run(address) for address in request.query_params.getlist("run")]
         found = [run for run in picked if run is not None]
         if len(found) < len(picked):
-            return _message("No such run", _GONE, 404)
+            return _not_there(request, IndexError())
         if not 2 <= len(found) <= _MOST_COMPARED:
             return _message("Pick two runs", f"Or up to {_MOST_COMPARED}, to compare them.", 400)
         try:
             return HTMLResponse("".join(compare_runs(found)))
-        except (OSError, RagEvalError) as error:
+        except RagEvalError as error:
             return _message("These runs cannot be compared", str(error), 409)
 
     async def label(self, request: Request) -> Response:
         """Ask about a call, and save what is answered."""
-        address, number = request.path_params["address"], _number(request, "call", 0)
-        run = self._folder.run(address)
+        run = self._folder.run(request.path_params["address"])
+        number = _number(request, "call", 0)
         evaluation = await run_in_threadpool(run.call, number) if run else None
-        if run is None or evaluation is None:
-            return _message("No such call", _GONE, 404)
-        if request.method != "POST":
-            page = self._corrections.page(evaluation, f"{run.link}/label?call={number}")
-            return HTMLResponse("".join(page))
-        if int(request.headers.get("content-length", LONGEST + 1)) > LONGEST:
-            return PlainTextResponse("is too long", 413)
-        try:
-            await run_in_threadpool(self._corrections.save, evaluation, await request.body())
-        except (OSError, RagEvalError) as error:
-            return PlainTextResponse(visible(str(error)), 409)
-        return PlainTextResponse("saved")
+        return await _label(request, self._corrections, evaluation)
 
 
-def application(pages: Pages, token: str, host: str, port: int) -> ASGIApp:
-    """Make the application; arguments as for `Pages` and `Guard`."""
-    faults = dict.fromkeys((OSError, ReplacedError), _changed)
-    return Guard(Starlette(routes=pages.routes, exception_handlers=faults), token, host, port)
+class StorePages:
+    """Answers requests with the pages of a store.
+
+    Args:
+        store: the store.
+        corrections: where corrections are saved; None where they are not made.
+    """
+
+    def __init__(self, store: Store, corrections: Corrections | None) -> None:
+        self._store, self._corrections = store, corrections
+        self.routes = [
+            Route("/", self.page),  # where no folder is served
+            Route("/store", self.page),
+            Route("/store/{window}", self.window),
+            Route("/store/{window}/label", self.label, methods=["GET", "POST"]),
+        ]
+
+    def page(self, request: Request) -> Response:
+        """Show how the calls went, and what waits."""
+        return HTMLResponse("".join(store_page(self._store, served=True)))
+
+    def window(self, request: Request) -> Response:
+        """Show a page of the calls of a time."""
+        window, until = self._time(request)
+        page = _number(request, "page", 1)
+        corrects = self._corrections is not None
+        return HTMLResponse("".join(window_page(self._store, window, until, page, corrects)))
+
+    async def label(self, request: Request) -> Response:
+        """Ask about a call, and save what is answered."""
+        window, until = self._time(request)
+        skip = _number(request, "call", 0) - 1
+        calls = await run_in_threadpool(
+            self._store.newest, until - window.seconds, 1, until=until, skip=max(0, skip)
+        )
+        return await _label(request, self._corrections, calls[0] if calls else None)
+
+    def _time(self, request: Request) -> tuple[Window, float]:
+        """Return the window of an address, and its end.
+
+        Raises:
+            IndexError: there is no such window.
+        """
+        found = [one for one in WINDOWS if one.name == request.path_params["window"]]
+        until = _number(request, "until", 0)
+        return found[0], until or float(int(self._store.now()) + 1)
+
+
+async def _label(
+    request: Request, corrections: Corrections | None, evaluation: Evaluation | None
+) -> Response:
+    """Ask about a call, or save what was answered."""
+    if corrections is None or evaluation is None:
+        return _not_there(request, IndexError())
+    if request.method != "POST":
+        address = f"{request.scope['raw_path'].decode('ascii')}?{request.url.query}"
+        return HTMLResponse("".join(corrections.page(evaluation, address)))
+    if int(request.headers.get("content-length", LONGEST + 1)) > LONGEST:
+        return PlainTextResponse("is too long", 413)
+    try:
+        await run_in_threadpool(corrections.save, evaluation, await request.body())
+    except (OSError, RagEvalError) as error:
+        return PlainTextResponse(visible(str(error)), 409)
+    return PlainTextResponse("saved")
+
+
+def application(routes: Sequence[Route], token: str, host: str, port: int) -> ASGIApp:
+    """Make the application of some pages; other arguments are those of `Guard`."""
+    faults = {OSError: _changed, ReplacedError: _changed, IndexError: _not_there}
+    return Guard(Starlette(routes=routes, exception_handlers=faults), token, host, port)
 
 
 def _changed(request: Request, error: Exception) -> Response:
-    return _message("A file was changed just now", "Load the page anew.", 409)
+    return _message("It could not be read just now", "Load the page anew.", 409)
+
+
+def _not_there(request: Request, error: Exception) -> Response:
+    return _message("Not there", "It is not there any more, or never was.", 404)
 
 
 _MOST_COMPARED = 6
-_GONE = "The folder does not hold it any more, or never did."
 
 
 def _number(request: Request, name: str, default: int) -> int:

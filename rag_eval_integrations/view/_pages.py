@@ -10,11 +10,13 @@ from urllib.parse import quote
 
 from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.evaluations._pairing import EvaluationsFile
-from rag_eval_integrations.evaluations.summary import ScoreFigures
+from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary
 from rag_eval_integrations.metrics import TRACE_SCORES
 from rag_eval_integrations.report import _page, compare
 from rag_eval_integrations.report._compare_html import compare_page
+from rag_eval_integrations.report._store_page import Window
 from rag_eval_integrations.report.html import Part, more_calls, report_pieces
+from rag_eval_integrations.store import Store
 from rag_eval_integrations.view._runs import PAGE, PARTIAL, Folder, RunFile
 
 View = dict[str, Any]
@@ -33,8 +35,8 @@ _WIDTH, _HEIGHT, _POINT = 480, 64, 4
 _UNITS = (("day", 86_400), ("h", 3_600), ("min", 60))
 
 
-def listing(folder: Folder) -> Iterator[str]:
-    """Render the page of a folder."""
+def listing(folder: Folder, store: str) -> Iterator[str]:
+    """Render the page of a folder, with a link to the store of a name that is not empty."""
     runs = folder.runs()
     figures = {run.address: _figures(run) for run in runs}
     columns = _columns(figures.values())
@@ -47,6 +49,7 @@ def listing(folder: Folder) -> Iterator[str]:
         columns=columns,
         runs=[_row(run, figures[run.address], columns) for run in runs],
         more=folder.more,
+        store=store,
         trends=list(_trends(runs, figures)),
         others=[(name, why) for name, (_, why) in sorted(folder.others.items())[:_LISTED]],
         other_files=len(folder.others),
@@ -196,19 +199,22 @@ def run_page(run: RunFile, page: int) -> Iterator[str]:
         words.append(f"Calls {first + 1:,} to {first + len(rows):,} of {count:,}.")
     if len(calls) < len(rows):
         words.append(f"{counted(len(rows) - len(calls), 'row')} cannot be read.")
-    near = sorted({1, *range(max(1, page - 3), min(pages, page + 3) + 1), pages})
     part = Part(
         summary=run.figures(),
         first=first,
         words=" ".join(words),
-        links=[
-            (f"Page {n:,}", "" if n == page else f"{run.link}?page={n}") for n in near if pages > 1
-        ],
+        links=_links(f"{run.link}?page=", page, pages),
         state=_progress(run, count),
         label=f"{run.link}/label?call=",
         more=f"{run.link}/more?first={first + len(rows)}" if run.growing or not run.is_read else "",
     )
     return report_pieces(calls, title=run.name, calls=PAGE, part=part)
+
+
+def _links(address: str, page: int, pages: int) -> list[tuple[str, str]]:
+    """Return names and addresses of the pages near one; nothing where it is the only one."""
+    near = {1, *range(max(1, page - 3), min(pages, page + 3) + 1), pages} if pages > 1 else ()
+    return [(f"Page {n:,}", "" if n == page else f"{address}{n}") for n in sorted(near)]
 
 
 def more_of(folder: Folder, address: str, first: int) -> View:
@@ -239,6 +245,43 @@ def more_of(folder: Folder, address: str, first: int) -> View:
         "calls": more_calls([row.value for row in rows if row.value is not None], first),
         "more": "" if is_read and first == count else f"{run.link}/more?first={first}",
     }
+
+
+def window_page(
+    store: Store, window: Window, until: float, page: int, corrects: bool
+) -> Iterator[str]:
+    """Render a page of the calls of a time, the newest first.
+
+    Args:
+        store: the store.
+        window: how long it is.
+        until: its end, so that the pages stay the same as new calls come.
+        page: from 1.
+        corrects: whether labels can be corrected.
+
+    Raises:
+        IndexError: there is no such page.
+        OSError: the store cannot be read.
+    """
+    first = (page - 1) * PAGE
+    since = until - window.seconds
+    calls = store.newest(since, PAGE + 1, until=until, skip=first) if page > 0 else []
+    if not calls and page != 1:
+        raise IndexError(page)
+    pages = page + (len(calls) > PAGE)
+    calls = calls[:PAGE]
+    address = f"/store/{window.name}?until={until:.0f}"
+    part = Part(
+        summary=Summary.of(calls),
+        first=first,
+        words=f"Calls {first + 1:,} to {first + len(calls):,}, the newest first." if calls else "",
+        links=[("The store", "/store"), *_links(f"{address}&page=", page, pages)],
+        state=f"Figures and calls of this page, up to {datetime.fromtimestamp(until, UTC)}.",
+        label=f"/store/{window.name}/label?until={until:.0f}&call=" if corrects else "",
+        more="",
+    )
+    title = f"Calls of the last {window.name} in {store.name}"
+    return report_pieces(calls, title=title, calls=PAGE, part=part)
 
 
 def compare_runs(runs: Sequence[RunFile]) -> Iterator[str]:

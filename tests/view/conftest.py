@@ -14,7 +14,7 @@ from browser import Opened, chromium
 
 from rag_eval_integrations import Evaluation
 from rag_eval_integrations.records import to_line
-from rag_eval_integrations.view._app import Pages, application
+from rag_eval_integrations.view._app import FolderPages, application
 from rag_eval_integrations.view._corrections import Corrections
 from rag_eval_integrations.view._runs import Folder
 from rag_eval_integrations.view._server import listening, server
@@ -58,8 +58,9 @@ def serving(path: Path) -> Iterator[Served]:
     listener = listening("127.0.0.1", 0)
     port = listener.getsockname()[1]
     folder = Folder(path)
-    pages = Pages(folder, Corrections(path / "labels.jsonl", "ann"))
-    running = server(application(pages, TOKEN, "127.0.0.1", port))
+    corrections = Corrections(path / "labels.jsonl", "ann")
+    routes = FolderPages(folder, corrections).routes
+    running = server(application(routes, TOKEN, "127.0.0.1", port))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

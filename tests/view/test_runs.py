@@ -232,7 +232,7 @@ def test_runs_that_are_picked_are_compared_with_the_oldest(tmp_path: Path) -> No
         apart = served.ask("/compare?run=new.jsonl&run=other.jsonl")
 
     assert "old.jsonl compared with new.jsonl" in page
-    assert '<a href="/">All runs</a>' in page
+    assert '<a href="/">Overview</a>' in page
     assert (alone[0], gone[0], apart[0]) == (400, 404, 409)
     assert "Pick two runs" in alone[2]
 

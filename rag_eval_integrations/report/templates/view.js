@@ -1,6 +1,7 @@
 "use strict";
-// Keeps the list of runs fresh: every two seconds it asks for the page, which the server renders
-// where something has changed, and puts in place what differs. What is picked and focused stays.
+// Keeps a list fresh: every two seconds, or as seldom as the page says, it asks for the page, which
+// the server renders where something has changed, and puts in place what differs. What is picked,
+// open and focused stays.
 (() => {
   const gone = document.getElementById("gone");
   let tag = "";
@@ -61,12 +62,15 @@
       tag = response.headers.get("ETag") || "";
       const page = new DOMParser().parseFromString(await response.text(), "text/html");
       const focusAgain = focused();
-      for (const fresh of page.querySelectorAll("[data-live]")) refresh(document.getElementById(fresh.id), fresh);
+      for (const fresh of page.querySelectorAll("[data-live]")) {
+        const old = document.getElementById(fresh.id);
+        if (old) refresh(old, fresh);
+      }
       focusAgain();
     } catch {
       gone.textContent = "The server does not answer; this is what it said last.";
       gone.hidden = false;
     }
   }
-  setInterval(ask, 2000);
+  setInterval(ask, 1000 * (gone.dataset.every || 2));
 })();
