@@ -241,6 +241,7 @@ def more_of(folder: Folder, address: str, first: int) -> View:
     first += len(rows)
     return {
         "words": _progress(run, count) or "The figures of all calls are there.",
+        "verdict": run.figures().verdict(),
         "link": link,
         "calls": more_calls([row.value for row in rows if row.value is not None], first),
         "more": "" if is_read and first == count else f"{run.link}/more?first={first}",
@@ -308,9 +309,9 @@ def _progress(run: RunFile, count: int) -> str:
         seconds = (run.written - run.started).total_seconds()
         words += f", {count / seconds:.3g} per second" if seconds > 0 else ""
         words += f", the last {ago(run.written)}"
-    if figures.calls < count:
+    if figures.calls + run.bad < count:
         words += f"{', ' * run.growing}figures of {figures.calls:,} of {count:,} calls"
-    return f"{words}. {figures.verdict()}."
+    return f"{words}."
 
 
 def _y(share: float) -> str:

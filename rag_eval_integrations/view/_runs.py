@@ -268,7 +268,11 @@ class Folder:
     def run(self, address: str) -> RunFile | None:
         """Return the run of an address, also where a person has written it; None without one."""
         runs = {run.address: run for run in self.runs()}
-        return runs.get(address) or runs.get(quote(address, safe=""))
+        found = runs.get(address) or runs.get(quote(address, safe=""))
+        if found is not None and not found.path.exists():  # since it was looked for
+            self.forget(found)
+            return self.run(address)
+        return found
 
     def _scan(self) -> None:
         """Look for files, and take over what is new of them."""

@@ -119,7 +119,7 @@ def test_calls_that_come_are_sorted_filtered_and_searched(browser: Browser, tmp_
             for row in (*healthy, *failing)
             if "adherence" in row.scores
         ]
-        shown = page.locator(".body .row [data-label='adherence']").all_inner_texts()
+        shown = page.locator(".body .row [data-label='adherence']").all_text_contents()
         figures = [float(text.split()[0]) for text in shown if not text.startswith("–")]
         assert figures == sorted(value for value in values if value is not None)
         name = failing[0].diagnosis[0].pattern

@@ -811,7 +811,11 @@
     listed = null;
   }
   async function ask() {
-    if (document.hidden && rows.length) return;
+    if (stale && state.row === null) location.reload();
+    if (!stale && !(document.hidden && rows.length)) await take();
+    if (stale || page.more) setTimeout(ask, 2000);
+  }
+  async function take() {
     const progress = byId("progress");
     let found;
     try {
@@ -824,13 +828,12 @@
     }
     progress.textContent = found.words;
     if (found.link) progress.append(" ", make("a", { href: found.link[1] }, found.link[0]));
-    if (found.calls.index.length) add(found.calls);
+    if (found.verdict) document.querySelector(".verdict-of").textContent = found.verdict;
     page.more = found.more;
-    if (!page.more) clearInterval(asking);
-    if (stale && state.row === null) location.reload();
-    else if (listed === null) show();
+    if (found.calls.index.length) add(found.calls);
+    if (listed === null) show();
   }
-  const asking = page.more ? setInterval(ask, 2000) : null;
+  if (page.more) setTimeout(ask, 2000);
 
   // --- Begin
 

@@ -53,7 +53,6 @@
   }
 
   async function ask() {
-    if (document.hidden) return;
     try {
       const response = await fetch(location.href, { headers: { "If-None-Match": tag } });
       gone.hidden = response.ok || response.status === 304;
@@ -72,5 +71,9 @@
       gone.hidden = false;
     }
   }
-  setInterval(ask, 1000 * (gone.dataset.every || 2));
+  async function again() {
+    if (!document.hidden) await ask();
+    setTimeout(again, 1000 * (gone.dataset.every || 2));
+  }
+  setTimeout(again, 1000 * (gone.dataset.every || 2));
 })();
