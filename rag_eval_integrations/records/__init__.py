@@ -41,12 +41,12 @@ from rag_eval_integrations.records.labels import (
     Usage,
 )
 from rag_eval_integrations.records.mean import Made, Means, RunningMean
+from rag_eval_integrations.records.run import Run
 from rag_eval_integrations.records.score import (
     EVALS_SCHEMA,
     By,
     Evaluation,
     EvaluationError,
-    Run,
     Score,
     ScoreEstimate,
     ScoreStatus,

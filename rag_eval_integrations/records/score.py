@@ -14,7 +14,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
-    AwareDatetime,
     Field,
     PlainSerializer,
     SerializationInfo,
@@ -30,6 +29,7 @@ from rag_eval_integrations.records import _shown
 from rag_eval_integrations.records._json import Count, JsonObject, Record, Text, shown
 from rag_eval_integrations.records.call import Capture, Document, DocumentNumbers, Sentences, Turn
 from rag_eval_integrations.records.labels import JudgeInfo, Labels, Probability, UnscoredCode, Usage
+from rag_eval_integrations.records.run import Run
 
 EVALS_SCHEMA = 2
 """Version of the lines of EVALS files."""
@@ -333,36 +333,6 @@ class EvaluationError(Record):
     """Name of the exception's class."""
     message: Text
     stage: Stage
-
-
-_LONGEST_RUN = 2_000
-
-
-class Run(Record):
-    """The run that an evaluation was made in: the same in every row of one invocation.
-
-    Nothing else depends on it: no score, key or fingerprint, and neither resuming nor comparing.
-    """
-
-    id: Text
-    """Made anew for each `rag-eval run` and `score`."""
-    name: Text | None = None
-    start: Annotated[AwareDatetime, PlainSerializer(datetime.isoformat)]
-    revision: Text | None = None
-    """Of the code, such as a git commit; `-dirty` at its end where files were changed since."""
-    tags: dict[Text, Text] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _is_short(self) -> Run:
-        """Check the length as JSON: it stands in every row.
-
-        Raises:
-            ValueError: it is above 2,000 bytes.
-        """
-        if len(self.model_dump_json(ensure_ascii=True)) > _LONGEST_RUN:
-            why = f"should be at most {_LONGEST_RUN:,} bytes of JSON in all"
-            raise ValueError(f"name, revision and tags {why}")
-        return self
 
 
 class Evaluation(Record):
