@@ -15,7 +15,7 @@ from report_rows import attacks, evaluations
 
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.records import to_line
-from rag_eval_integrations.records.score import Run
+from rag_eval_integrations.records.run import Run
 from rag_eval_integrations.view import _runs
 from rag_eval_integrations.view._runs import PAGE
 
