@@ -67,6 +67,11 @@ class Cursor:
         self._offset = 0
         self._before = b""
 
+    @property
+    def is_at_line(self) -> bool:
+        """Whether a line begins here, and not the rest of one that had no end."""
+        return self._before[-1:] in (b"", b"\n")
+
     def lines(self, stream: BinaryIO, *, growing: bool) -> Iterator[tuple[int, bytes | InputError]]:
         """Yield the offset of each further line, and the line or why it cannot be read.
 
@@ -159,7 +164,7 @@ class RunFile:
     def grown(self, stamp: Stamp) -> bool:
         """Take a new state over if the file may have been appended to; else it is another."""
         same = stamp.inode == self.stamp.inode and stamp.size > self.stamp.size
-        if not same or self._packed:
+        if not same or self._packed or not (self._figures.is_at_line and self._pages.is_at_line):
             return False
         with self._lock:
             self.stamp, self.is_read = stamp, False

@@ -98,6 +98,26 @@ def test_a_file_is_read_once_and_on_from_where_it_ended(tmp_path: Path) -> None:
         )
 
 
+def test_a_file_that_is_appended_to_behind_a_line_without_its_end(tmp_path: Path) -> None:
+    """The last row counts without a line end, and what completes it makes no row of its own."""
+    rows = evaluations()[3:9]
+    path = write(tmp_path / "a.jsonl", rows[:5])
+    line = f"{to_line(rows[5])}\n"
+    with path.open("a") as file:
+        file.write(line[:-1])
+    with serving(tmp_path) as served:
+        read(served, "a.jsonl", 6)
+        served.text("/run/a.jsonl")
+        with path.open("a") as file:
+            file.write("\n")
+        write(path, rows[:1], "a")
+        read(served, "a.jsonl", 7)
+        run = served.folder.run("a.jsonl")
+
+        assert run is not None
+        assert (run.bad, run.count()) == (0, 7)
+
+
 def test_a_run_that_ended_leads_to_its_file(tmp_path: Path) -> None:
     """As `rag-eval run` ends: OUT takes the place of OUT.partial."""
     path = write(tmp_path / "a.jsonl.partial", evaluations()[3:9])

@@ -826,8 +826,9 @@
       progress.textContent = "The server does not answer; this is what it said last.";
       return;
     }
-    progress.textContent = found.words;
-    if (found.link) progress.append(" ", make("a", { href: found.link[1] }, found.link[0]));
+    const link = progress.querySelector("a");
+    if (link && found.link && link.getAttribute("href") === found.link[1]) progress.firstChild.data = `${found.words} `;
+    else progress.replaceChildren(`${found.words} `, found.link ? make("a", { href: found.link[1] }, found.link[0]) : "");
     if (found.verdict) document.querySelector(".verdict-of").textContent = found.verdict;
     page.more = found.more;
     if (found.calls.index.length) add(found.calls);
