@@ -1,12 +1,11 @@
-"""Comparison of runs: coverage of the intervals by n and method, and time for 999 pairs.
+"""Comparison of runs: coverage of the intervals by n and method, and time for 1,000 pairs.
 
 python benchmarks/compare.py [--samples N] [--skip-coverage]
 python benchmarks/compare.py --memory 100000
 
 Coverage is the share of simulated samples whose interval holds the true difference; the aim is .95.
-`used` is the method that `compare` chooses for such a sample, and `bootstrap` the percentile
-bootstrap at every n, as most tools have it. Time is that of 999 pairs of four scores, beside the
-loop over `random.choices` that one would write first.
+Beside it are the methods that `compare` chooses for such samples. Time is that of 1,000 pairs of
+four scores.
 
 Memory is that of two files of so many calls whose relevant sentences are all pooled anew.
 """
@@ -21,13 +20,11 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from itertools import starmap
-from operator import sub
 from pathlib import Path
 
 from rag_eval_integrations import RagCall, RagEvaluator
-from rag_eval_integrations.evaluations import _paired, compare
-from rag_eval_integrations.evaluations._paired import RESAMPLES, Values, paired
+from rag_eval_integrations.evaluations import compare
+from rag_eval_integrations.evaluations._paired import Values, paired
 
 Sampler = Callable[[random.Random], Values]
 
@@ -74,31 +71,19 @@ KINDS = {
 SIZES = (10, 20, 30, 50, 100, 200, 500)
 
 
-def coverage(sample: Sampler, truth: float, n: int, samples: int) -> tuple[float, float, str]:
-    """Return the coverage of the method that is used, of the bootstrap, and the methods' shares."""
+def coverage(sample: Sampler, truth: float, n: int, samples: int) -> tuple[float, str]:
+    """Return the coverage of the methods that are used, and their shares."""
     generator = random.Random(n)
     methods: Counter[str] = Counter()
-    held = held_by_bootstrap = 0
-    for seed in range(samples):
+    held = 0
+    for _ in range(samples):
         pairs = [sample(generator) for _ in range(n)]
-        found = paired({"score": pairs}, seed=seed)["score"].interval
+        found = paired({"score": pairs})["score"].interval
         assert found is not None
         methods[found.method] += 1
         held += found.low <= truth <= found.high
-        low, high = _paired._bootstrap({"score": _paired._Units.of(pairs, None)}, seed)["score"]
-        held_by_bootstrap += low <= truth <= high
     shares = ", ".join(f"{name} {count / samples:.0%}" for name, count in methods.most_common())
-    return held / samples, held_by_bootstrap / samples, shares
-
-
-def first_written(scores: list[list[float]], seed: int) -> float:
-    """Time the bootstrap of one score after the other by `random.choices`."""
-    generator = random.Random(seed)
-    started = time.process_time()
-    for differences in scores:
-        for _ in range(RESAMPLES // 20):  # a twentieth of the resamples; the rest takes as long
-            sum(generator.choices(differences, k=len(differences)))
-    return 20 * (time.process_time() - started)
+    return held / samples, shares
 
 
 def peak(pairs: int) -> None:
@@ -150,7 +135,7 @@ def main() -> None:
     if arguments.memory:
         peak(arguments.memory)
         return
-    generator, pairs = random.Random(7), _paired.MANY - 1  # the most that are drawn for
+    generator, pairs = random.Random(7), 1_000
     scores = {
         f"score {number}": [(generator.random(), generator.random()) for _ in range(pairs)]
         for number in range(4)
@@ -158,21 +143,14 @@ def main() -> None:
     started, wall = time.process_time(), time.perf_counter()
     paired(scores)
     ours, wall = time.process_time() - started, time.perf_counter() - wall
-    naive = first_written([list(starmap(sub, values)) for values in scores.values()], 7)
-    print(f"{pairs} pairs, 4 scores, {RESAMPLES:,} resamples and {_paired.FLIPS:,} flips of each:")
-    print(f"{ours:.2f} s CPU, {wall:.2f} s (at most 2)")
-    print(f"bootstrap alone by random.choices: {naive:.2f} s CPU, {naive / ours:.1f} times as much")
+    print(f"{pairs:,} pairs, 4 scores: {ours:.2f} s CPU, {wall:.2f} s (at most 2)")
     if arguments.skip_coverage:
         return
-    print(
-        f"\n{'coverage of 95 % intervals':28} {'n':>4} {'used':>6} {'bootstrap':>9}  methods used"
-    )
-    # The simulations resample less often: the ends of an interval move by a hundredth of it.
-    _paired.RESAMPLES, _paired.FLIPS = 400, 1
+    print(f"\n{'coverage of 95 % intervals':28} {'n':>4} {'held':>6}  methods")
     for kind, (sample, truth) in KINDS.items():
         for n in SIZES:
-            used, plain, methods = coverage(sample, truth, n, arguments.samples)
-            print(f"{kind:28} {n:4} {used:6.3f} {plain:9.3f}  {methods}", flush=True)
+            held, methods = coverage(sample, truth, n, arguments.samples)
+            print(f"{kind:28} {n:4} {held:6.3f}  {methods}", flush=True)
 
 
 if __name__ == "__main__":

@@ -566,7 +566,7 @@ class CompareOptions(SkipInvalid):
     )
     conversation: str | None = _input(
         "Field of the metadata that names the conversation; calls of one conversation are "
-        "resampled together. Default: thread_id, conversation_id or session_id.",
+        "kept together. Default: thread_id, conversation_id or session_id.",
         metavar="FIELD|none",
     )
     allow_mixed: bool = _input(

@@ -1,54 +1,40 @@
 """Statistics of pairs: how sure a difference of means between two runs of the same calls is.
 
-Values are taken as whole millionths, so that every machine gives the same figures from the same
-random seed. All of it works on units: a unit is a pair, or all pairs of one conversation, whose
-calls are not independent of each other (arXiv:2411.00640).
+Values are taken as whole millionths, so that every machine gives the same figures, in any order of
+the pairs. All of it works on units: a unit is a pair, or all pairs of one conversation, whose calls
+are not independent of each other (arXiv:2411.00640).
 
-* The interval is the percentile bootstrap of the mean difference (Efron and Tibshirani 1993,
-  ch. 13) where that can be trusted: from `MIN_BOOTSTRAP` units, of which `MIN_CHANGED` differ.
-  From `MANY` units on, a mean is as good as normal, and nothing is drawn any more.
-* With fewer that differ, and for few pairs of 0/1 scores, it is Bonett's and Price's (2012): the
-  normal interval after one pair that rose by 1 and one that fell by 1 have been added; of
-  conversations, one of average length each. It never has the width 0, which would claim to be
-  certain because nothing happened to change.
-* Otherwise it is Student's t, with the jackknife's error.
+* The interval of 0/1 scores, and where fewer than `MIN_CHANGED` units differ, is Bonett's and
+  Price's (2012): the normal interval after one pair that rose by 1 and one that fell by 1 have been
+  added; of conversations, one of average length each. It never has the width 0, which would claim
+  to be certain because nothing happened to change.
+* Otherwise it is Student's t, with the jackknife's error (Efron and Tibshirani 1993, ch. 11).
 
-Conversations of unequal length tell less than as many equal ones: for their rules and degrees of
-freedom, units count as many as units of one length would have to be, (Σn)² / Σn² (Kish 1965).
+Conversations of unequal length tell less than as many equal ones: for the degrees of freedom, units
+count as many as units of one length would have to be, (Σn)² / Σn² (Kish 1965).
 
 * p is that of sign flips (Fisher 1935): each unit's difference could as well have been the other
-  way. All flips where there are few, which for 0/1 scores is McNemar's exact test; drawn ones where
-  there are more; and their normal limit for `MANY` units.
+  way. All flips where their sums are few, which for 0/1 scores is McNemar's exact test; else their
+  normal limit, with a correction for the steps between sums (Edwards 1948).
 """
 
 from __future__ import annotations
 
 import math
-import random
-import struct
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import compress
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from numbers import Real
-from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 from rag_eval_integrations._visible import counted
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records.mean import Z_975, Interval, t_975
 
-SEED = 20240707
-"""Default seed; any number would do."""
 MIN_PAIRS = 10
 """Fewer units have no interval."""
-MIN_BOOTSTRAP = 50
-MANY = 1_000
-"""Units from which on the normal distribution stands for draws."""
 MIN_CHANGED = 10
 """Units that must differ from the most common difference for the shape of the rest to be seen."""
-RESAMPLES = 2_000
-FLIPS = 10_000
 POWER = 2.80
 """Standard errors of the smallest difference that is seen in 80 % of samples: z.975 + z.80."""
 
@@ -56,8 +42,8 @@ DERIVED = ("supported_fraction", "trace_average")
 """Scores that tell of the same sentences again as the four others."""
 
 _MILLIONTHS = 10**6
-_MOST_EXACT = 20
-"""Units that differ, up to which all flips are counted: 2²⁰ sums take 0.1 s."""
+_MOST_SUMS = 1 << 16
+"""Sums of flips that are gone through: those of 15 units, or of 360 that changed equally."""
 
 Outcome = Literal["worse", "fine", "cannot tell"]
 Values = tuple[float, float]
@@ -93,8 +79,8 @@ class ScoreDifference:
     difference: float | None
     """`mean_b - mean_a`, from -1 to 1; above 0 is better."""
     interval: Interval | None
-    """95 % interval of the difference, within [-1, 1], by `bootstrap`, `Bonett-Price` or
-    `Student's t`; None for fewer than 10 calls (or conversations)."""
+    """95 % interval of the difference, within [-1, 1], by `Bonett-Price` or `Student's t`; None for
+    fewer than 10 calls (or conversations)."""
     p: float | None
     """Two-sided p-value of no difference, by sign flips; None without any call."""
     p_holm: float | None
@@ -115,8 +101,7 @@ class ScoreDifference:
     """The smallest true difference that so many calls show four times out of five; None for fewer
     than 10."""
     conversations: int | None = None
-    """Number of conversations, which were resampled as wholes; None where each call stands alone.
-    """
+    """Number of conversations, which were kept together; None where each call stands alone."""
     same_documents: bool = False
     """Whether the difference is 0 by construction: the score depends on the retrieval alone, and
     all `n` calls have the same question, history and documents. Nothing is tested then, and
@@ -189,31 +174,28 @@ def _is_share(value: object) -> bool:
 def paired(
     scores: Mapping[str, Sequence[Values | None]],
     groups: Sequence[Hashable] | None = None,
-    *,
-    seed: int = SEED,
+    same: Iterable[str] = (),
 ) -> dict[str, ScoreDifference]:
     """Compute the differences of several scores over the same calls.
 
-    All scores are resampled by the same draws and flips, and each score's figures are the same
-    whatever other scores stand beside it, except for `p_holm`.
+    Each score's figures are the same whatever other scores stand beside it, except for `p_holm`.
 
     Args:
         scores: for each score, a pair of values per call; None for a call without both.
         groups: the conversation of each call; None where each call stands alone.
-        seed: of the random draws.
+        same: the scores whose difference is 0 by construction, so that nothing is tested.
     """
-    units = {name: _Units.of(pairs, groups) for name, pairs in scores.items()}
-    wide = {name: score for name, score in units.items() if score.method() == _BOOTSTRAP}
-    bounds, ps = _bootstrap(wide, seed), _flips(units, seed)
-    apart = DERIVED if "adherence" in ps else ()
-    adjusted = _holm({name: p for name, p in ps.items() if name not in apart})
-    return {
-        name: score.figures(name, bounds.get(name), ps.get(name), adjusted.get(name))
-        for name, score in units.items()
-    }
+    figures = {name: _Units.of(pairs, groups).figures(name) for name, pairs in scores.items()}
+    for name in same:
+        untested = replace(figures[name], interval=None, p=None, smallest_visible=None)
+        figures[name] = replace(untested, same_documents=True)
+    apart = DERIVED if figures.get("adherence") and figures["adherence"].n else ()
+    ps = {name: score.p for name, score in figures.items() if name not in apart}
+    adjusted = _holm({name: p for name, p in ps.items() if p is not None})
+    return {name: replace(score, p_holm=adjusted.get(name)) for name, score in figures.items()}
 
 
-_BOOTSTRAP, _PRICE, _STUDENT = "bootstrap", "Bonett-Price", "Student's t"
+_PRICE, _STUDENT = "Bonett-Price", "Student's t"
 
 
 @dataclass(frozen=True)
@@ -224,41 +206,27 @@ class _Units:
     differences: list[int]
     sums: list[int]
     counts: list[int]
-    """0 for a unit of which no pair has the score."""
     grouped: bool
 
     @staticmethod
     def of(pairs: Sequence[Values | None], groups: Sequence[Hashable] | None) -> _Units:
         """Sum the differences per unit: per conversation, or per call without groups."""
         names = range(len(pairs)) if groups is None else groups
-        sums, counts = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
-        values, differences = [], []
-        for name, pair in zip(names, pairs, strict=True):
-            if pair is not None:
-                values.append(pair)
-                differences.append(millionths(pair[1]) - millionths(pair[0]))
-                sums[name] += differences[-1]
-                counts[name] += 1
+        there = [(name, pair) for name, pair in zip(names, pairs, strict=True) if pair is not None]
+        differences = [millionths(after) - millionths(before) for _, (before, after) in there]
+        counts = Counter(name for name, _ in there)
+        sums = dict.fromkeys(counts, 0)
+        for (name, _), difference in zip(there, differences, strict=True):
+            sums[name] += difference
         return _Units(
-            values, differences, list(sums.values()), list(counts.values()), groups is not None
-        )
-
-    @property
-    def size(self) -> int:
-        """Count the units that have a pair."""
-        return sum(count > 0 for count in self.counts)
-
-    @property
-    def effective(self) -> float:
-        """The number of units of one length that tell as much, from 1 to `size`."""
-        return sum(self.counts) ** 2 / sum(count**2 for count in self.counts)
+            [pair for _, pair in there], differences,
+            list(sums.values()), list(counts.values()), groups is not None,
+        )  # fmt: skip
 
     def method(self) -> str | None:
-        """Choose the method of the interval; None for too few pairs.
-
-        By the number of units, whether the scores are 0 or 1, and how many of them changed.
-        """
-        if self.size < MIN_PAIRS:
+        """Choose the method of the interval; None for too few units."""
+        units = len(self.sums)
+        if units < MIN_PAIRS:
             return None
         # By the mean of a unit: conversations that did not change are alike, whatever their length.
         seen = Counter(
@@ -267,43 +235,34 @@ class _Units:
             if (divisor := math.gcd(total, count))
         )
         most = seen.most_common(1)[0][1]
-        sparse = most > 1 and self.size - most < MIN_CHANGED
-        binary = all(value in (0.0, 1.0) for pair in self.values for value in pair)
-        if sparse or (binary and self.size < MIN_BOOTSTRAP):
-            return _PRICE
-        drawn = self.effective >= MIN_BOOTSTRAP and len(self.sums) < MANY
-        return _BOOTSTRAP if drawn else _STUDENT
+        sparse = most > 1 and units - most < MIN_CHANGED
+        binary = not self.grouped and {*self.values} <= {(a, b) for a in (0, 1) for b in (0, 1)}
+        return _PRICE if sparse or binary else _STUDENT
 
-    def figures(
-        self, name: str, bounds: tuple[float, float] | None, p: float | None, p_holm: float | None
-    ) -> ScoreDifference:
-        """Return the figures of a score from its units and p-values.
-
-        Without an interval where there are too few pairs.
-        """
-        n = len(self.differences)
-        method = self.method()
+    def figures(self, name: str) -> ScoreDifference:
+        """Return the figures of the score, with no p-value adjusted."""
+        n, method = len(self.differences), self.method()
         interval = error = None
         if method is not None:
             error, centre, reach = self._normal(method)
-            low, high = bounds or (centre - reach * error, centre + reach * error)
+            low, high = centre - reach * error, centre + reach * error
             interval = Interval(max(-1.0, low), min(1.0, high), method)
         return ScoreDifference(
             name=name, n=n,
             mean_a=math.fsum(a for a, _ in self.values) / n if n else None,
             mean_b=math.fsum(b for _, b in self.values) / n if n else None,
             difference=sum(self.differences) / n / _MILLIONTHS if n else None,
-            interval=interval, p=p, p_holm=p_holm,
+            interval=interval, p=_flips(self.sums) if n else None, p_holm=None,
             wins=sum(difference > 0 for difference in self.differences),
             losses=sum(difference < 0 for difference in self.differences),
             ties=self.differences.count(0), became_unscored={}, became_scored=0,
             smallest_visible=None if error is None else POWER * error,
-            conversations=self.size if self.grouped else None,
+            conversations=len(self.sums) if self.grouped else None,
         )  # fmt: skip
 
     def _normal(self, method: str) -> tuple[float, float, float]:
         """Return the standard error, the centre, and the reach in standard errors."""
-        units, pairs = self.size, list(zip(self.sums, self.counts, strict=True))
+        units, pairs = len(self.sums), list(zip(self.sums, self.counts, strict=True))
         if method == _PRICE:
             length = round(sum(self.counts) / units)  # of an average conversation; 1 for pairs
             pairs += [(length * _MILLIONTHS, length), (-length * _MILLIONTHS, length)]
@@ -313,103 +272,30 @@ class _Units:
         else:  # what the mean changes by, without one unit after the other
             changes = ((n * s - c * total) / (n * (n - c)) for s, c in pairs)
             error = math.sqrt((units - 1) / units * math.fsum(change**2 for change in changes))
+        effective = sum(self.counts) ** 2 / sum(count**2 for count in self.counts)
         # Below one degree, as where one conversation holds 70 % of all, t exceeds every range.
         normal = method == _PRICE and max(self.counts) == 1
-        reach = Z_975 if normal else t_975(max(1, self.effective - 1))
+        reach = Z_975 if normal else t_975(max(1, effective - 1))
         return error / _MILLIONTHS, total / n / _MILLIONTHS, reach
 
 
-# --- Bootstrap
-
-
-def _bootstrap(scores: Mapping[str, _Units], seed: int) -> dict[str, tuple[float, float]]:
-    """Return the 2.5th and 97.5th percentile of each score's mean difference on the same draws."""
-    generator = random.Random(seed)
-    means: dict[str, list[float]] = {name: [] for name in scores}
-    size = max((len(score.sums) for score in scores.values()), default=0)  # the same of all
-    for _ in range(RESAMPLES if scores else 0):
-        # Units with replacement, three times as fast as by `random.choices`.
-        words = struct.unpack(f"<{size}I", generator.randbytes(4 * size))
-        drawn = itemgetter(*[word * size >> 32 for word in words])
-        for name, score in scores.items():
-            n = sum(drawn(score.counts))
-            if n:  # no drawn unit has the score: next to impossible from 50 that have it
-                means[name].append(sum(drawn(score.sums)) / n / _MILLIONTHS)
-    ordered = {name: sorted(replicates) for name, replicates in means.items()}
-    return {name: (_percentile(r, 0.025), _percentile(r, 0.975)) for name, r in ordered.items()}
-
-
-def _percentile(ordered: Sequence[float], share: float) -> float:
-    """Return the value below which a share of the values lies, by linear interpolation."""
-    place = share * (len(ordered) - 1)
-    low, high = ordered[math.floor(place)], ordered[math.ceil(place)]
-    # In this form, equal neighbours give exactly their value, without a rounding error.
-    return low + (high - low) * (place - math.floor(place))
-
-
-# --- Sign flips
-
-
-def _flips(scores: Mapping[str, _Units], seed: int) -> dict[str, float]:
-    """Return the two-sided p-value of each score that has a pair.
-
-    Exactly where all changes are of one size or few, by a normal approximation for very many, else
-    by random flips.
-    """
-    ps: dict[str, float] = {}
-    sampled = {}
-    for name, score in scores.items():
-        changed, observed = [abs(total) for total in score.sums if total], abs(sum(score.sums))
-        if not score.differences:
-            continue
-        if len(set(changed)) <= 1:  # as of 0/1 scores
-            ps[name] = _mcnemar(sum(total > 0 for total in score.sums), len(changed))
-        elif len(changed) <= _MOST_EXACT:
-            ps[name] = _all_flips(changed, observed)
-        elif len(score.sums) >= MANY:
-            deviation = math.sqrt(sum(size**2 for size in changed))
-            ps[name] = max(1 / (FLIPS + 1), math.erfc(observed / deviation / math.sqrt(2)))
-        else:
-            sampled[name] = score
-    return ps | _sampled_flips(sampled, seed)
-
-
-def _mcnemar(wins: int, changed: int) -> float:
-    """Sum both tails of the binomial distribution, exactly."""
-    tail = term = 1
-    for i in range(min(wins, changed - wins)):
-        term = term * (changed - i) // (i + 1)
-        tail += term
-    share: float = 2 * tail / 2**changed
-    return min(1.0, share)
-
-
-def _all_flips(sizes: Sequence[int], observed: int) -> float:
-    """Return the p-value of the sign-flip test over all flips."""
-    # The first sign is left at plus: the other half of all flips is the mirror image.
-    totals = [sizes[0]]
-    for size in sizes[1:]:
-        totals = [t + size for t in totals] + [t - size for t in totals]
-    return sum(abs(total) >= observed for total in totals) / len(totals)
-
-
-def _sampled_flips(scores: Mapping[str, _Units], seed: int) -> dict[str, float]:
-    """Return the p-values of the sign-flip test over random flips."""
-    generator = random.Random(seed + 1)  # not the bits that the bootstrap draws by
-    # The last unit first: it belongs to the highest bit, which is written first.
-    sizes = {name: [abs(total) for total in reversed(unit.sums)] for name, unit in scores.items()}
-    bounds = {name: (sum(sizes[name]), abs(sum(unit.sums))) for name, unit in scores.items()}
-    extreme = dict.fromkeys(scores, 0)
-    units = max(map(len, sizes.values()), default=0)  # the same of all
-    for _ in range(FLIPS if scores else 0):
-        bits = f"{generator.getrandbits(units):0{units}b}"
-        flipped = bits.encode("ascii").translate(_AS_NUMBERS)
-        for name, (whole, observed) in bounds.items():
-            extreme[name] += abs(2 * sum(compress(sizes[name], flipped)) - whole) >= observed
-    return {name: (1 + count) / (FLIPS + 1) for name, count in extreme.items()}
-
-
-_AS_NUMBERS = bytes.maketrans(b"01", b"\0\1")
+def _flips(sums: Sequence[int]) -> float:
+    """Return the two-sided p-value of the sign-flip test."""
+    sizes, observed = sorted(abs(total) for total in sums if total), abs(sum(sums))
+    shares, gone_through = {0: 1.0}, 0  # of all flips, by their sums
+    for size in sizes:
+        flipped: dict[int, float] = {}
+        for total, share in shares.items():
+            for end in (total - size, total + size):
+                flipped[end] = flipped.get(end, 0.0) + share / 2
+        shares = flipped
+        gone_through += len(shares)
+        if gone_through > _MOST_SUMS:
+            deviation = math.sqrt(sum(size**2 for size in sizes))
+            apart = max(0, observed - math.gcd(*sizes)) / deviation
+            # Not below the share of one flip and its mirror image, as far as a float can tell it.
+            return max(2.0 ** max(1 - len(sizes), -1_000), math.erfc(apart / math.sqrt(2)))
+    return min(1.0, math.fsum(share for end, share in shares.items() if abs(end) >= observed))
 
 
 def _holm(ps: Mapping[str, float]) -> dict[str, float]:

@@ -12,12 +12,10 @@ from typing import Any, Literal
 
 from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluations import _paired
 from rag_eval_integrations.evaluations._notebook import text
 from rag_eval_integrations.evaluations._paired import (
     DERIVED,
     MIN_PAIRS,
-    SEED,
     ScoreDifference,
     Values,
     millionths,
@@ -34,7 +32,6 @@ from rag_eval_integrations.evaluations._pairing import (
     Ways,
     conversations,
     difference_of,
-    key_of,
     shared,
 )
 from rag_eval_integrations.evaluations._pooling import OF_RETRIEVAL, Agreement, Pairs, Pools
@@ -64,8 +61,6 @@ class Comparison:
     only_b: int
     notes: tuple[str, ...]
     """Sentences that a reader should know before trusting the figures."""
-    seed: int
-    """Of the random draws; the same seed gives the same figures on every machine."""
     others: tuple[Comparison, ...] = ()
     """One comparison with the baseline for each run after the second."""
     pooled: Agreement = field(kw_only=True)
@@ -191,9 +186,6 @@ class Comparison:
         return {
             "generator": GENERATOR,
             "baseline": self.names[0],
-            "seed": self.seed,
-            "resamples": _paired.RESAMPLES,
-            "flips": _paired.FLIPS,
             "runs": [
                 {
                     "name": run.names[1], "paired_by": run.paired_by, "pairs": run.pairs,
@@ -241,7 +233,6 @@ def compare(
     by: PairedBy | None = None,
     conversation: str | Literal[False] | None = None,
     allow_mixed: bool = False,
-    seed: int = SEED,
 ) -> Comparison:
     """Compare a run with a baseline: the same calls, evaluated before and after a change.
 
@@ -250,8 +241,8 @@ def compare(
     of means with a 95 % interval, a p-value, and what became unscored. `docs/compare.md` says how.
 
     Calls of one conversation (the same `thread_id`, `conversation_id` or `session_id` in `metadata`
-    or `capture.metadata`) are not independent: whole conversations are then resampled, unless all
-    calls have the same id.
+    or `capture.metadata`) are not independent: whole conversations are then counted instead,
+    unless all calls have the same id.
 
     Calls with the same question, history and documents share the sentences that any run labels
     relevant (pooled, as in TREC), and the scores that rest on them are recomputed from the labels
@@ -267,7 +258,6 @@ def compare(
             every call stands alone.
         allow_mixed: compare scores although different judges, prompts, formulas or estimators
             made them: a difference may then be the judge's.
-        seed: of the random draws.
 
     Raises:
         ConfigurationError: a run is empty; no call has the field `conversation`; the calls cannot
@@ -289,7 +279,7 @@ def compare(
         raise ConfigurationError("conversation", conversation, why)
     pools = Pools(runs)
     runs = [pools.pooled(run) for run in runs]
-    first, *later = (_compared(runs[0], run, ways, pools, allow_mixed, seed) for run in runs[1:])
+    first, *later = (_compared(runs[0], run, ways, pools, allow_mixed) for run in runs[1:])
     return replace(first, others=tuple(later))
 
 
@@ -330,7 +320,7 @@ def _opened(name: str, source: Source) -> EvaluationsFile | Sequence[Evaluation]
 
 
 def _compared(
-    a: RunInBrief, b: RunInBrief, ways: Ways, pools: Pools, allow_mixed: bool, seed: int
+    a: RunInBrief, b: RunInBrief, ways: Ways, pools: Pools, allow_mixed: bool
 ) -> Comparison:
     """Compare two runs by pairs of calls.
 
@@ -346,17 +336,10 @@ def _compared(
             "--allow-mixed (allow_mixed=True)",
         )  # fmt: skip
     by, pairs = ways.pair(a, b)
-    # The random draws are by position: in any order of the files, and of the two runs, the same.
-    ordered = sorted(pairs, key=lambda both: str(key_of(a.calls[both[0]], by)))
-    both = [(a.calls[i], b.calls[j]) for i, j in ordered]
+    both = [(a.calls[i], b.calls[j]) for i, j in pairs]
     values = {name: [_values(*pair, name) for pair in both] for name in names}
     same = {name for name in OF_RETRIEVAL if name in values and _same(values[name], both, pools)}
-    groups = conversations(a, b, ordered)
-    tested = {name: pairs for name, pairs in values.items() if name not in same}
-    figures = paired(tested, groups, seed=seed)
-    for name, score in paired({name: values[name] for name in same}, groups, seed=seed).items():
-        untested = replace(score, interval=None, p=None, p_holm=None, smallest_visible=None)
-        figures[name] = replace(untested, same_documents=True)
+    figures = paired(values, conversations(a, b, pairs), same)
     agreement = pools.agreement(both)
     return Comparison(
         names=(a.name, b.name),
@@ -364,7 +347,7 @@ def _compared(
         paired_by=by, pairs=len(pairs),
         only_a=len(a.calls) - len(pairs), only_b=len(b.calls) - len(pairs),
         notes=(*pools.notes(both, agreement), *_notes(a, b, pairs, different)),
-        seed=seed, pooled=agreement,
+        pooled=agreement,
         _runs=(a, b), _pairs=pairs,
     )  # fmt: skip
 
@@ -536,9 +519,8 @@ HEADINGS = ("score", "A", "B", "B - A", "95 % interval", "p", "adjusted p",
 
 def cells(score: ScoreDifference, places: int = 3) -> list[str]:
     """Write one score's row under `HEADINGS`."""
-    ends = "–"
-    if score.interval is not None:
-        ends = f"[{score.interval.low:+.3f}, {score.interval.high:+.3f}]"
+    interval = score.interval
+    ends = "–" if interval is None else f"[{interval.low:+.3f}, {interval.high:+.3f}]"
     return [
         score.name, decimal(score.mean_a, places), decimal(score.mean_b, places),
         decimal(score.difference, places, sign=True), ends, probability(score.p),
@@ -577,8 +559,8 @@ def remarks(comparison: Comparison) -> list[str]:
     )
     if intervals:
         lines.append(
-            f"Intervals: {intervals}; p: sign flips; random seed {comparison.seed}. The smallest "
-            "detectable difference is one that so many calls show four times out of five."
+            f"Intervals: {intervals}; p: sign flips. The smallest detectable difference is one "
+            "that so many calls show four times out of five."
         )
     if any(score.conversations is not None for score in comparison.scores.values()):
         lines.append("Calls of one conversation were kept together.")

@@ -37,7 +37,7 @@ def test_figures_are_printed(rag_eval: Command, before: Path, after: Path) -> No
     assert line == "worse           adherence  30 of 100 calls fell, 0 rose"
     assert row.split()[:4] == ["adherence", "1.000", "0.700", "-0.300"]
     assert "100 calls paired by id." in done.out
-    assert "Intervals: bootstrap; p: sign flips; random seed" in done.out
+    assert "Intervals: Bonett-Price; p: sign flips." in done.out
 
 
 def test_no_name_and_no_figure_is_cut_in_80_columns(
