@@ -338,6 +338,11 @@ class ReportOptions(SkipInvalid, Where, Overwrite, FailUnder):
         "--format",
         metavar="FORMAT",
     )
+    review: bool = _output(
+        "Ask in each call of the page which sentences are supported and relevant, as `review` "
+        "does.",
+        default=False,
+    )
     title: str | None = _output("Title of the report.", metavar="TEXT")
     by: str | None = _output(
         "Also show the means for each value of a field, as in metadata.route.", metavar="FIELD"

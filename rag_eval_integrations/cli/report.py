@@ -18,6 +18,7 @@ from rag_eval_integrations.cli._terminal import (
     without_stdout,
     write_stdout,
 )
+from rag_eval_integrations.cli.review import person
 from rag_eval_integrations.cli.score import check_thresholds, groups_from
 from rag_eval_integrations.dataset._evals import read_evaluations
 from rag_eval_integrations.dataset._input import Input
@@ -59,6 +60,9 @@ def report(options: ReportOptions) -> int:
         raise ConfigurationError("--calls", options.calls, why)
     if options.by is not None and form not in ("html", "md", "json"):
         raise ConfigurationError("--by", options.by, f"is of html, md and json, not of {form}")
+    if options.review and form != "html":
+        raise ConfigurationError("--review", None, f"is of html, not of {form}")
+    who = person(None) if options.review else None
     thresholds = thresholds_from(options.fail_under)
     by = None if options.by is None else Groups(options.by, option="--by")
     per = groups_from(options)
@@ -68,7 +72,7 @@ def report(options: ReportOptions) -> int:
     if options.where:
         title += f", where {' and '.join(options.where)}"
     try:
-        content = _content(rows, form, title, most, by)
+        content = _content(rows, form, title, most, by, who)
         size = _write(rows, content, out, form, overwrite=options.overwrite)
     except NoRowsError:
         return rows.bad.nothing("evaluation", out)
@@ -141,10 +145,12 @@ class _Evals:
         return _written.columns_of(self._filters.keep(rows))
 
 
-def _content(rows: _Evals, form: str, title: str, most: int, by: Groups | None) -> Iterator[str]:
+def _content(
+    rows: _Evals, form: str, title: str, most: int, by: Groups | None, who: str | None
+) -> Iterator[str]:
     """Yield the report in the form that was asked for."""
     if form == "html":
-        yield from report_pieces(rows, title=title, calls=most, groups=by)
+        yield from report_pieces(rows, title=title, calls=most, groups=by, review=who)
         return
     if form == "ragbench":
         yield from _ragbench(rows)

@@ -31,7 +31,7 @@ from rag_eval_integrations.evaluations._pairing import EvaluationsFile
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records._shown import EARLIER
 from rag_eval_integrations.report import _page
-from rag_eval_integrations.report._review_page import review_page
+from rag_eval_integrations.report._review_page import asked_view, review_page
 from rag_eval_integrations.sentences import document_number
 
 _TURNS = 6
@@ -268,28 +268,21 @@ class _Review:
 
     def _evidence(self, call: Evaluation, key: str) -> None:
         """Show the document sentences that the judge named for a claim."""
-        entry = call.labels and call.labels.entry(key)
-        named = set(entry.supporting_sentence_keys if entry else ())
-        found = [s for s in call.sentences.documents if s.key in named]
-        if found:
-            self._grid([("The judge names:", "")])
-            self._grid((f"  {sentence.key}", one_line(sentence.text)) for sentence in found)
-        else:
+        found = next(c["evidence"] for c in asked_view(call)["claims"] if c["key"] == key)
+        if not found:
             self._console.print("The judge names no document sentence; press d for all of them.")
+            return
+        self._console.print("The judge names:")
+        self._grid((f"  {sentence.key}", one_line(sentence.text)) for sentence in found)
 
     def _documents(self, call: Evaluation) -> None:
         """Show all documents of a call."""
-        before = None
-        for sentence in call.sentences.documents:
-            number = document_number(sentence.key) or 0
-            if number != before:
-                name = (call.document_ids[number : number + 1] or ("",))[0] or ""
-                again = f" ({EARLIER})" if number in call.earlier else ""
-                header = (call.document_headers[number : number + 1] or ("",))[0] or ""
-                self._console.print()
-                self._grid([(f"Document {number}{again}:", one_line(f"{name} {header}", 300))])
-            before = number
-            self._grid([(f"  {sentence.key}", one_line(sentence.text))])
+        for document in asked_view(call)["documents"]:
+            again = f" ({EARLIER})" if document["earlier"] else ""
+            name = one_line(document["name"], 300)
+            self._console.print()
+            self._grid([(f"Document {document['number']}{again}:", name)])
+            self._grid((f"  {s.key}", one_line(s.text)) for s in document["sentences"])
 
     def _grid(self, rows: Iterator[tuple[str, str]] | Sequence[tuple[str, str]]) -> None:
         """Print texts of others beside our words, so that no line of theirs begins as ours do."""

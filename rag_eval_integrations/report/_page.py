@@ -44,7 +44,7 @@ _PIECE = 1 << 16
 def pieces(
     template: str,
     *,
-    script: str | None = None,
+    script: str = "",
     style: str = "",
     served: bool = False,
     **context: object,
@@ -53,8 +53,8 @@ def pieces(
 
     Args:
         template: name of a file of `templates/` that extends `base.html`.
-        script: name of the file with the page's script; None for a page without.
-        style: names of files with further rules, below those of `base.css`, apart by spaces.
+        script: names of the files with the page's script, between spaces; empty without one.
+        style: likewise those with further rules, below those of `base.css`.
         served: let the page ask the server that it is from, and only this one.
         context: what the template names; at least `title`. A name that is missing is an error.
 
@@ -66,8 +66,8 @@ def pieces(
     """
     from markupsafe import Markup  # noqa: PLC0415  # comes with Jinja2, which takes 50 ms
 
-    css = "".join(map(_source, ("base.css", *style.split())))
-    code = _source(script) if script else ""
+    css = "".join(map(_source, ["base.css", *style.split()]))
+    code = "".join(map(_source, script.split()))
     context |= {
         "css": Markup(css),  # our own file
         "script": Markup(code),  # likewise

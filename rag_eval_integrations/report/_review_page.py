@@ -6,22 +6,14 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from rag_eval_integrations.dataset._labels_file import Draw, asked, whole_row
+from rag_eval_integrations.dataset._labels_file import Draw, Population, asked, whole_row
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records._shown import EARLIER
 from rag_eval_integrations.report._page import pieces
 from rag_eval_integrations.sentences import document_number
 
 
-def review_page(
-    calls: Sequence[Evaluation],
-    draw: Draw,
-    who: str,
-    file: str,
-    *,
-    save: str | None = None,
-    answers: Sequence[dict[str, Any]] = (),
-) -> Iterator[str]:
+def review_page(calls: Sequence[Evaluation], draw: Draw, who: str, file: str) -> Iterator[str]:
     """Render the page in pieces.
 
     Args:
@@ -29,17 +21,11 @@ def review_page(
         draw: what they were drawn by.
         who: the person's name, which can be changed on the page.
         file: name of the file that is downloaded.
-        save: address of a server that keeps answers in the file instead.
-        answers: `who`, `key`, `label` and `when` of those that it keeps about the only call.
     """
-    content = {
-        "draw": draw.fields(), "file": file, "calls": list(map(review_data, calls)), "save": save,
-        "answers": list(answers),
-    }  # fmt: skip
+    content = {"draw": draw.fields(), "file": file, "calls": list(map(review_data, calls))}
     return pieces(
         "review.html", script="review.js", style="review.css", title=f"Labels for {file}",
-        who=who, file=file, again=EARLIER, calls=list(map(_view, calls)), content=content,
-        served=save is not None,
+        who=who, file=file, again=EARLIER, calls=list(map(asked_view, calls)), content=content,
     )  # fmt: skip
 
 
@@ -54,8 +40,23 @@ def review_data(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _view(evaluation: Evaluation) -> dict[str, Any]:
-    """Return what is shown of a call."""
+def review_settings(who: str | None, row_keys: Sequence[str]) -> dict[str, Any]:
+    """Return what `review.js` needs in a report, whose calls nobody drew; nothing without a name.
+
+    Args:
+        who: the person's name; None where nobody is asked.
+        row_keys: of the population.
+    """
+    draw = Draw("single", None, 0, Population.of(row_keys))
+    asks = {"draw": draw.fields(), "file": "labels.jsonl", "name": who}
+    return {"review": None if who is None else asks}
+
+
+def asked_view(evaluation: Evaluation) -> dict[str, Any]:
+    """Return what a person is shown of a call: claims with their evidence, and documents.
+
+    A document is named by its id and the header that the model was shown.
+    """
     documents, labels = evaluation.sentences.documents, evaluation.labels
     claims = []
     for sentence in evaluation.sentences.claims:
@@ -63,14 +64,18 @@ def _view(evaluation: Evaluation) -> dict[str, Any]:
         named = set(entry.supporting_sentence_keys if entry else ())
         evidence = [each for each in documents if each.key in named]
         claims.append({"key": sentence.key, "text": sentence.text, "evidence": evidence})
-    names = dict(enumerate(evaluation.document_ids))
+    about = [dict(enumerate(of)) for of in (evaluation.document_ids, evaluation.document_headers)]
     return {
         "turns": evaluation.history,
         "question": evaluation.question,
         "claims": claims,
         "documents": [
-            {"number": number, "name": names.get(number or 0) or "", "sentences": list(of),
-             "earlier": number in evaluation.earlier}
-            for number, of in groupby(documents, lambda each: document_number(each.key))
+            {
+                "number": number,
+                "name": " ".join(filter(None, (of.get(number or 0) for of in about))),
+                "sentences": list(of_document),
+                "earlier": number in evaluation.earlier,
+            }
+            for number, of_document in groupby(documents, lambda s: document_number(s.key))
         ],
-    }  # fmt: skip
+    }

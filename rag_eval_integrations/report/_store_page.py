@@ -81,7 +81,7 @@ def store_page(store: Store, *, every: float | None = None, served: bool = False
     age = now - (store.first() or now)
     return _page.pieces(
         "store.html",
-        script="view.js" if served else None,
+        script="view.js" if served else "",
         style="report.css",
         served=served,
         title=f"RAG calls in {store.name}",

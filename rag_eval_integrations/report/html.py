@@ -12,8 +12,9 @@ import os
 import zlib
 from base64 import b64encode
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from heapq import heappush, heappushpop, nlargest
 from pathlib import Path
 from random import Random
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple
 from pydantic_core import from_json, to_json
 
 from rag_eval_integrations._visible import one_line
+from rag_eval_integrations.dataset._labels_file import asked
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import Groups
 from rag_eval_integrations.evaluations._call_view import (
@@ -39,6 +41,7 @@ from rag_eval_integrations.records.score import DIAGNOSES
 from rag_eval_integrations.report._conversations import Conversations
 from rag_eval_integrations.report._html_figures import Origin, overview
 from rag_eval_integrations.report._page import data, pieces, write
+from rag_eval_integrations.report._review_page import review_data, review_settings
 
 MOST_CALLS = 2_000
 """Calls that a page holds: 5 MB of RAGBench's rows, which a browser opens within a second."""
@@ -98,21 +101,28 @@ def report_pieces(
     title: str = "RAG evaluation",
     calls: int = MOST_CALLS,
     groups: Groups | None = None,
+    review: str | None = None,
     part: Part | None = None,
 ) -> Iterator[str]:
     """Render the report in pieces, for standard output; arguments as for `write_report`.
 
-    `groups` are filled by whoever yields the evaluations; `part` says of what they are a part.
+    `groups` are filled by whoever yields the evaluations. `review` is the name of a person who is
+    asked about the sentences of each call; None asks nobody. `part` says of what the
+    evaluations are a part.
 
     Raises:
         ConfigurationError: `calls` is below 1.
     """
     if calls < 1:
         raise ConfigurationError("calls", calls, "use a number from 1")
-    summary, chosen = Summary(), _ChosenCalls(calls)
+    pack = partial(_packed, review=review is not None)
+    summary, chosen = Summary(), _ChosenCalls(calls, pack)
     table = _Table(part.first if part else 0)
     conversations, origin = Conversations(), Origin()
+    asks_about: list[str] = []
     for evaluation in evaluations:
+        if review is not None and asked(evaluation):
+            asks_about.append(evaluation.row_key)
         if part is None:
             summary.add(evaluation)
         origin.add(evaluation)
@@ -125,16 +135,19 @@ def report_pieces(
         view = table.add(packed)
         if number in worst:
             worst[number] = {**view, "findings": list(findings_of(view))}
+    asks = review_settings(review, asks_about)
+    if part is not None and review is not None:
+        asks["review"] |= part.saved
     yield from pieces(
         "report.html",
-        script="report.js",
-        style="report.css",
+        script="report.js" if review is None else "review.js report.js",
+        style="report.css" if review is None else "report.css review.css",
         title=title,
         **overview(summary),
         origin=origin.lines(),
         groups=groups,
         conversations=conversations,
-        settings=table.settings(summary, part),
+        settings=table.settings(summary, part) | asks,
         index=table.index,
         chunks=table.chunks(),
         selection=part.words if part else chosen.words(),
@@ -160,8 +173,8 @@ class Part:
     """Name and address of the pages beside this one; an address is empty for the page itself."""
     state: str
     """What the run does now; empty for one that has ended."""
-    label: str
-    """Address of the page that corrects a call, but for its number; empty without corrections."""
+    saved: Mapping[str, Any]
+    """Where answers about sentences are saved (`save`, `file`), and those that are (`given`)."""
     more: str
     """Address that gives calls behind those of the page; empty where none will come."""
 
@@ -175,7 +188,7 @@ def more_calls(evaluations: Iterable[Evaluation], first: int) -> dict[str, Any]:
     """
     table = _Table(first)
     for evaluation in evaluations:
-        table.add(_packed(evaluation))
+        table.add(_packed(evaluation, review=True))
     settings = table.settings(Summary())
     names = {name: settings[name] for name in ("scores", "codes", "patterns")}
     return {**names, "index": table.index, "chunks": table.chunks()}
@@ -207,7 +220,8 @@ class _ChosenCalls:
     A call is first one of the newest, then perhaps one of the gravest, then perhaps in the sample.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, pack: Callable[[Evaluation], bytes]) -> None:
+        self._pack = pack
         self._share = most // 4
         """Number of the newest, and of the sample; the gravest are twice as many."""
         self._grave = most - 2 * self._share
@@ -231,11 +245,11 @@ class _ChosenCalls:
         number, evaluation = self._newest.popleft()
         rank = (_urgency(evaluation), -number)
         if len(self._gravest) < self._grave:
-            heappush(self._gravest, _Call(*rank, _packed(evaluation)))
+            heappush(self._gravest, _Call(*rank, self._pack(evaluation)))
         elif rank < self._gravest[0][:2]:
             self._draw(number, evaluation)
         else:
-            least = heappushpop(self._gravest, _Call(*rank, _packed(evaluation)))
+            least = heappushpop(self._gravest, _Call(*rank, self._pack(evaluation)))
             self._draw(-least.place, least.packed)
 
     def _draw(self, number: int, content: Evaluation | bytes) -> None:
@@ -248,7 +262,7 @@ class _ChosenCalls:
         if place == self._share:
             place = self._random.randrange(self._others)
         if place < self._share:
-            packed = content if isinstance(content, bytes) else _packed(content)
+            packed = content if isinstance(content, bytes) else self._pack(content)
             self._sample[place : place + 1] = [(number, packed)]
 
     def gravest(self) -> list[int]:
@@ -265,7 +279,7 @@ class _ChosenCalls:
         gravest = [(-call.place, call.packed) for call in self._gravest]
         yield from sorted([*gravest, *self._sample])
         for number, evaluation in self._newest:
-            yield number, _packed(evaluation)
+            yield number, self._pack(evaluation)
 
     def words(self) -> str:
         """Say how many of the newest, the gravest and the other calls the page holds.
@@ -314,13 +328,19 @@ def _certainty(evaluation: Evaluation) -> tuple[float, float]:
     return bool(labels.contradictions), -min(against, default=0.0)
 
 
-def _packed(evaluation: Evaluation) -> bytes:
-    """Compress what the page shows of a call, with its scores as the table sorts them."""
+def _packed(evaluation: Evaluation, *, review: bool) -> bytes:
+    """Compress what the page shows of a call, with its scores as the table sorts them.
+
+    With `review`, also what its script needs to ask about it.
+    """
     scores = [
         (name, score.unscored or score.status if score.value is None else score.value)
         for name, score in evaluation.scores.items()
     ]
-    return zlib.compress(to_json((view_of(evaluation), scores)), 1)
+    view = view_of(evaluation)
+    if review and asked(evaluation):
+        view["review"] = review_data(evaluation)
+    return zlib.compress(to_json((view, scores)), 1)
 
 
 # --- The table of the calls
@@ -400,7 +420,7 @@ class _Table:
             "printed": _PRINTED,
             "part": len(self.index) < summary.calls,
             "first": self._first,
-            **({"more": part.more, "label": part.label} if part else {}),
+            **({"more": part.more} if part else {}),
         }
 
     def _link(self, name: str) -> str:

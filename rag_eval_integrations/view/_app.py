@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from ipaddress import ip_address
 
@@ -130,7 +130,7 @@ class FolderPages:
             Route("/", self.runs),
             Route("/run/{address}", self.run),
             Route("/run/{address}/more", self.more),
-            Route("/run/{address}/label", self.label, methods=["GET", "POST"]),
+            Route("/run/{address}/label", self.label, methods=["POST"]),
             Route("/compare", self.comparison),
         ]
 
@@ -148,7 +148,9 @@ class FolderPages:
         found = self._folder.run(request.path_params["address"])
         if found is None:
             return _not_there(request, IndexError())
-        return HTMLResponse("".join(run_page(found, _number(request, "page", 1))))
+        return HTMLResponse(
+            "".join(run_page(found, _number(request, "page", 1), self._corrections))
+        )
 
     def more(self, request: Request) -> Response:
         """Give an open page what it lacks."""
@@ -169,11 +171,9 @@ class FolderPages:
             return _message("These runs cannot be compared", str(error), 409)
 
     async def label(self, request: Request) -> Response:
-        """Ask about a call, and save what is answered."""
+        """Save a correction."""
         run = self._folder.run(request.path_params["address"])
-        number = _number(request, "call", 0)
-        evaluation = await run_in_threadpool(run.call, number) if run else None
-        return await _label(request, self._corrections, evaluation)
+        return await _saved(request, self._corrections, run.call if run else lambda number: None)
 
 
 class StorePages:
@@ -190,7 +190,7 @@ class StorePages:
             Route("/", self.page),  # where no folder is served
             Route("/store", self.page),
             Route("/store/{window}", self.window),
-            Route("/store/{window}/label", self.label, methods=["GET", "POST"]),
+            Route("/store/{window}/label", self.label, methods=["POST"]),
         ]
 
     def page(self, request: Request) -> Response:
@@ -201,17 +201,18 @@ class StorePages:
         """Show a page of the calls of a time."""
         window, until = self._time(request)
         page = _number(request, "page", 1)
-        corrects = self._corrections is not None
-        return HTMLResponse("".join(window_page(self._store, window, until, page, corrects)))
+        content = window_page(self._store, window, until, page, self._corrections)
+        return HTMLResponse("".join(content))
 
     async def label(self, request: Request) -> Response:
-        """Ask about a call, and save what is answered."""
+        """Save a correction."""
         window, until = self._time(request)
-        skip = _number(request, "call", 0) - 1
-        calls = await run_in_threadpool(
-            self._store.newest, until - window.seconds, 1, until=until, skip=max(0, skip)
-        )
-        return await _label(request, self._corrections, calls[0] if calls else None)
+
+        def call(number: int) -> Evaluation | None:
+            since, skip = until - window.seconds, max(0, number - 1)
+            return next(iter(self._store.newest(since, 1, until=until, skip=skip)), None)
+
+        return await _saved(request, self._corrections, call)
 
     def _time(self, request: Request) -> tuple[Window, float]:
         """Return the window of an address, and its end.
@@ -224,19 +225,18 @@ class StorePages:
         return found[0], until or float(int(self._store.now()) + 1)
 
 
-async def _label(
-    request: Request, corrections: Corrections | None, evaluation: Evaluation | None
+async def _saved(
+    request: Request,
+    corrections: Corrections | None,
+    call: Callable[[int], Evaluation | None],
 ) -> Response:
-    """Ask about a call, or save what was answered."""
-    if corrections is None or evaluation is None:
+    """Save a correction of the call that has its number."""
+    if corrections is None:
         return _not_there(request, IndexError())
-    if request.method != "POST":
-        address = f"{request.scope['raw_path'].decode('ascii')}?{request.url.query}"
-        return HTMLResponse("".join(corrections.page(evaluation, address)))
     if int(request.headers.get("content-length", LONGEST + 1)) > LONGEST:
         return PlainTextResponse("is too long", 413)
     try:
-        await run_in_threadpool(corrections.save, evaluation, await request.body())
+        await run_in_threadpool(corrections.save, await request.body(), call)
     except (OSError, RagEvalError) as error:
         return PlainTextResponse(visible(str(error)), 409)
     return PlainTextResponse("saved")

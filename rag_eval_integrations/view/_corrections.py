@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from rag_eval_integrations.dataset._labels_file import (
 )
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.report._review_page import review_page
+from rag_eval_integrations.records._json import shown
 
 
 class _Correction(BaseModel):
@@ -26,6 +26,7 @@ class _Correction(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, str_strip_whitespace=True)
 
+    call: int
     row_key: str
     key: str
     label: bool
@@ -45,24 +46,32 @@ class Corrections:
     """
 
     def __init__(self, path: Path, who: str) -> None:
-        self._path, self._who = path, who
+        self._path, self.who = path, who
         self._lock = threading.Lock()
 
-    def page(self, evaluation: Evaluation, address: str) -> Iterator[str]:
-        """Render the page that asks about one call, and sends answers to its own address."""
-        held: list[dict[str, Any]] = []
-        if self._path.exists():
-            for (row_key, who), call in LabelsFile(self._path).calls.items():
-                if row_key == evaluation.row_key:
-                    held += [
-                        {"who": who, "key": key, "label": label, "when": call.when}
-                        for key, label in call.answers.items()
-                    ]
-        draw, name = _draw(evaluation), self._path.name
-        return review_page([evaluation], draw, self._who, name, save=address, answers=held)
+    def saved(self, address: str, calls: Iterable[Evaluation]) -> dict[str, Any]:
+        """Return what a page of calls needs to save corrections, and those that it has.
 
-    def save(self, evaluation: Evaluation, body: bytes) -> None:
+        Args:
+            address: where they are sent to.
+            calls: the calls.
+        """
+        held = LabelsFile(self._path).calls if self._path.exists() else {}
+        on_page = {call.row_key for call in calls}
+        given = [
+            {"row_key": labels.row_key, "who": labels.who, "key": key, "label": label}
+            for labels in held.values()
+            if labels.row_key in on_page
+            for key, label in labels.answers.items()
+        ]
+        return {"save": address, "file": self._path.name, "given": given}
+
+    def save(self, body: bytes, call: Callable[[int], Evaluation | None]) -> None:
         """Append a correction.
+
+        Args:
+            body: what a page sent.
+            call: returns the call of a number, from 1.
 
         Raises:
             InputError: it is none, or of another call.
@@ -73,15 +82,11 @@ class Corrections:
             sent = _Correction.model_validate_json(body)
         except ValidationError as error:
             raise InputError(f"is not a correction: {error.errors()[0]['msg']}") from error
-        keys = [sentence.key for sentence in asked(evaluation)]
-        if sent.row_key != evaluation.row_key or sent.key not in keys:
+        evaluation = call(sent.call)
+        if evaluation is None or sent.row_key != evaluation.row_key:
             raise InputError("is of another call than the one that is here now; load the page anew")
-        with (
-            self._lock,
-            LabelsWriter(self._path, sent.who, _draw(evaluation), field="labels") as labels,
-        ):
+        if sent.key not in [sentence.key for sentence in asked(evaluation)]:
+            raise InputError(f"{shown(sent.key)} is not asked about")
+        draw = Draw("single", None, 0, Population.of([evaluation.row_key]))
+        with self._lock, LabelsWriter(self._path, sent.who, draw, field="labels") as labels:
             labels.answer(evaluation, sent.key, sent.label)
-
-
-def _draw(evaluation: Evaluation) -> Draw:
-    return Draw("single", None, 0, Population.of([evaluation.row_key]))

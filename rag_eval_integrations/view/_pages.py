@@ -17,6 +17,7 @@ from rag_eval_integrations.report._compare_html import compare_page
 from rag_eval_integrations.report._store_page import Window
 from rag_eval_integrations.report.html import Part, more_calls, report_pieces
 from rag_eval_integrations.store import Store
+from rag_eval_integrations.view._corrections import Corrections
 from rag_eval_integrations.view._runs import PAGE, PARTIAL, Folder, RunFile
 
 View = dict[str, Any]
@@ -176,12 +177,13 @@ def _trend(name: str, runs: Sequence[RunFile], of_runs: dict[str, Figures]) -> V
 # --- One run
 
 
-def run_page(run: RunFile, page: int) -> Iterator[str]:
+def run_page(run: RunFile, page: int, corrections: Corrections | None) -> Iterator[str]:
     """Render a page of a run's calls.
 
     Args:
         run: the run.
         page: from 1.
+        corrections: where they are saved; None where they are not made.
 
     Raises:
         IndexError: there is no such page.
@@ -205,10 +207,11 @@ def run_page(run: RunFile, page: int) -> Iterator[str]:
         words=" ".join(words),
         links=_links(f"{run.link}?page=", page, pages),
         state=_progress(run, count),
-        label=f"{run.link}/label?call=",
+        saved=corrections.saved(f"{run.link}/label", calls) if corrections else {},
         more=f"{run.link}/more?first={first + len(rows)}" if run.growing or not run.is_read else "",
     )
-    return report_pieces(calls, title=run.name, calls=PAGE, part=part)
+    who = corrections.who if corrections else None
+    return report_pieces(calls, title=run.name, calls=PAGE, part=part, review=who)
 
 
 def _links(address: str, page: int, pages: int) -> list[tuple[str, str]]:
@@ -229,7 +232,12 @@ def more_of(folder: Folder, address: str, first: int) -> View:
     if run is None:
         ended = folder.run(address.removesuffix(quote(PARTIAL)))
         link = ("Its calls are here now.", ended.link) if ended else None
-        return {"words": "The run has ended.", "link": link, "calls": more_calls((), 0), "more": ""}
+        return {
+            "words": "The run has ended.",
+            "link": link,
+            "calls": more_calls((), 0),
+            "more": "",
+        }
     count, is_read = run.count(), run.is_read and not run.growing
     full = first > 0 and first % PAGE == 0
     rows = [] if full else run.calls(first, min(_MORE, PAGE - first % PAGE))
@@ -243,13 +251,15 @@ def more_of(folder: Folder, address: str, first: int) -> View:
         "words": _progress(run, count) or "The figures of all calls are there.",
         "verdict": run.figures().verdict(),
         "link": link,
-        "calls": more_calls([row.value for row in rows if row.value is not None], first),
+        "calls": more_calls(
+            [row.value for row in rows if row.value is not None], first, review=True
+        ),
         "more": "" if is_read and first == count else f"{run.link}/more?first={first}",
     }
 
 
 def window_page(
-    store: Store, window: Window, until: float, page: int, corrects: bool
+    store: Store, window: Window, until: float, page: int, corrections: Corrections | None
 ) -> Iterator[str]:
     """Render a page of the calls of a time, the newest first.
 
@@ -258,7 +268,7 @@ def window_page(
         window: how long it is.
         until: its end, so that the pages stay the same as new calls come.
         page: from 1.
-        corrects: whether labels can be corrected.
+        corrections: where they are saved; None where they are not made.
 
     Raises:
         IndexError: there is no such page.
@@ -278,11 +288,14 @@ def window_page(
         words=f"Calls {first + 1:,} to {first + len(calls):,}, the newest first." if calls else "",
         links=[("The store", "/store"), *_links(f"{address}&page=", page, pages)],
         state=f"Figures and calls of this page, up to {datetime.fromtimestamp(until, UTC)}.",
-        label=f"/store/{window.name}/label?until={until:.0f}&call=" if corrects else "",
+        saved=corrections.saved(f"/store/{window.name}/label?until={until:.0f}", calls)
+        if corrections
+        else {},
         more="",
     )
     title = f"Calls of the last {window.name} in {store.name}"
-    return report_pieces(calls, title=title, calls=PAGE, part=part)
+    who = corrections.who if corrections else None
+    return report_pieces(calls, title=title, calls=PAGE, part=part, review=who)
 
 
 def compare_runs(runs: Sequence[RunFile]) -> Iterator[str]:

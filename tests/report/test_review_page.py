@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from browser import axe
-from report_rows import attacks, graded, oven
+from report_rows import attacks, broken, graded, oven
 
 from rag_eval_integrations import Evaluation
 from rag_eval_integrations.dataset._labels_file import (
@@ -22,6 +22,7 @@ from rag_eval_integrations.dataset._labels_file import (
 )
 from rag_eval_integrations.report._page import write
 from rag_eval_integrations.report._review_page import review_page
+from rag_eval_integrations.report.html import report_pieces
 
 from .conftest import Open, context_of
 
@@ -58,7 +59,7 @@ def downloaded(page: Page, path: Path) -> list[dict[str, Any]]:
 
 def said(page: Page) -> str:
     """What the live region says."""
-    return page.get_by_role("status").inner_text()
+    return page.locator("#status").inner_text()
 
 
 def pressed(page: Page) -> list[str]:
@@ -128,7 +129,7 @@ def test_nothing_is_lost_on_reload_or_beside_another_tab(opened: Open, tmp_path:
     for tab, keys in ((page, "uy"), (other, "ujjn"), (page, "jn")):
         for key in keys:
             tab.keyboard.press(key)
-    assert said(other).startswith("3 of 10 sentences answered")
+    other.get_by_text("3 of 10 sentences answered").wait_for()
     page.reload()
     assert said(page).startswith("3 of 10 sentences answered")
     page.keyboard.press("u")
@@ -195,3 +196,46 @@ def test_without_a_script_the_texts_are_there(opened: Open) -> None:
     assert page.get_by_text("The buttons need JavaScript.").is_visible()
     assert page.get_by_text("A tray fits at three heights.").is_visible()
     assert not page.get_by_label("Your name").is_visible()
+
+
+# --- The report
+
+
+def test_a_report_has_the_same_buttons_in_each_call(
+    opened: Open, pages: Path, tmp_path: Path
+) -> None:
+    """By keys on the buttons; what was said of other calls, and before a reload, is downloaded too."""
+    write(pages / "labels-report.html", report_pieces([oven(), graded(), broken()], review="ann"))
+    page = opened("labels-report.html", "#row=graded", **OF_ITS_OWN)
+    page.locator("#one .ask button").first.focus()
+    for key in "yn":
+        page.keyboard.press(key)
+    assert said(page) == "2 of 2 sentences answered, 1 of 1 call labelled whole."
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="How fast does the oven heat up?").last.click()
+    page.get_by_role("group", name="Answer sentence a").get_by_role("button").last.focus()
+    page.keyboard.press("n")
+    assert page.evaluate("document.activeElement.parentElement.ariaLabel") == "Answer sentence b"
+    page.reload()
+    page.locator("#one .ask button").first.wait_for()
+    assert said(page) == "1 of 10 sentences answered, 0 of 1 call labelled whole."
+    page.get_by_role("group", name="Answer sentence b").get_by_role("button").first.focus()
+    downloaded(page, tmp_path / "report.jsonl")
+    read = LabelsFile(tmp_path / "report.jsonl")
+    draw = Draw("single", None, 0, Population.of([oven().row_key, graded().row_key]))
+
+    assert read.calls[oven().row_key, "ann"].answers == {"a": False}
+    assert read.calls[graded().row_key, "ann"].answers == {"a": True, "0a": False}
+    assert list(read.calls[graded().row_key, "ann"].draws) == [draw]
+    assert list(read.gold()) == [graded().row_key]
+    assert axe(page) == []
+
+    page.goto((pages / "labels-report.html").as_uri() + "#row=broken")
+    assert page.locator("#one .ask").count() == 0
+    assert not page.get_by_label("Your name").is_visible()
+
+
+def test_a_report_without_review_asks_nothing(opened: Open) -> None:
+    page = opened("small.html", "#row=oven")
+    assert page.locator("#one .call").is_visible()
+    assert page.locator(".ask, #who").count() == 0

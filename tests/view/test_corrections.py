@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from browser import axe
 from report_rows import evaluations
 
 from rag_eval_integrations.dataset._labels_file import (
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 ROWS = evaluations()[3:23]
 CALL = ROWS[4]
-PLACE = "/run/a.jsonl/label?call=5"
+PLACE = "/run/a.jsonl/label"
 
 
 @pytest.fixture
@@ -37,7 +38,13 @@ def labels(tmp_path: Path) -> Path:
 
 def post(served: Served, **changed: object) -> tuple[int, str]:
     """Send a correction of the first sentence that is asked, as the page does."""
-    sent = {"row_key": CALL.row_key, "key": asked(CALL)[0].key, "label": False, "who": "ann"}
+    sent = {
+        "call": 5,
+        "row_key": CALL.row_key,
+        "key": asked(CALL)[0].key,
+        "label": False,
+        "who": "ann",
+    }
     body = json.dumps({**sent, **changed})
     status, _, content = served.ask(PLACE, method="POST", body=body, Origin=served.address)
     return status, content
@@ -54,13 +61,13 @@ def test_each_answer_is_appended(labels: Path, served: Served) -> None:
     assert set(held) == {(CALL.row_key, "ann"), (CALL.row_key, "bob")}
     assert held[CALL.row_key, "ann"].whole is not None
     assert held[CALL.row_key, "bob"].answers == {asked(CALL)[0].key: True}
-    assert '"who":"bob"' in served.text(PLACE)
+    assert '"who":"bob"' in served.text("/run/a.jsonl")
     assert labels.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(
     "changed",
-    [{"row_key": "other"}, {"key": "zz"}, {"label": "yes"}, {"who": " "}, {"who": "x" * 201},
+    [{"row_key": "other"}, {"call": 6}, {"call": 99}, {"call": 0}, {"key": "zz"}, {"label": "yes"}, {"who": " "}, {"who": "x" * 201},
      {"more": 1}, {"who": "x" * 5_000}],
 )  # fmt: skip
 def test_what_is_no_correction_is_refused(
@@ -73,11 +80,11 @@ def test_what_is_no_correction_is_refused(
 
 def test_only_a_page_of_this_server_corrects(labels: Path, served: Served) -> None:
     """A form of another site, or one without an origin, changes nothing, with the cookie either."""
-    body = json.dumps({"row_key": CALL.row_key, "key": "a", "label": True, "who": "eve"})
+    body = json.dumps({"call": 5, "row_key": CALL.row_key, "key": "a", "label": True, "who": "eve"})
     for given in ({}, {"Origin": "http://evil.example"}, {"Origin": "null"}):
         assert served.ask(PLACE, method="POST", body=body, **given)[0] == 403
     assert served.ask(PLACE, method="POST", body=body, Origin=served.address, Cookie="")[0] == 403
-    assert served.ask("/run/a.jsonl/label?call=99")[0] == 404
+    assert served.ask("/run/none/label", method="POST", body=body, Origin=served.address)[0] == 409
     assert not labels.exists()
 
 
@@ -125,16 +132,15 @@ def test_two_tabs_correct_at_once(browser: Browser, labels: Path, tmp_path: Path
         page = opened.page
         page.goto(f"{served.address}/run/a.jsonl")
         page.locator(".body .row").nth(4).locator("a").click()
-        page.get_by_role("link", name="Correct its labels").click()
         other = page.context.new_page()
         other.goto(page.url)
-        page.get_by_role("group", name=f"sentence {first}").get_by_role("button").first.focus()
-        page.keyboard.press("n")
-        other.get_by_role("group", name=f"sentence {second}").get_by_role("button").first.focus()
-        other.keyboard.press("y")
-        for one in (page, other):
+        for one, key, said in ((page, first, "n"), (other, second, "y")):
+            group = one.get_by_role("group", name=f"sentence {key}")
+            group.get_by_role("button").first.focus()
+            one.keyboard.press(said)
             one.get_by_text("1 of 5 sentences answered").wait_for()
             one.get_by_text("They are in labels.jsonl.").wait_for()
+            assert axe(one) == []
         page.reload()
         page.get_by_text("2 of 5 sentences answered").wait_for()
 

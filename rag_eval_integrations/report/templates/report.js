@@ -472,6 +472,36 @@
     return article;
   }
 
+  // --- Labels of a person, where the report was made with --review
+
+  const review = page.review
+    ? ragEvalReview({ ...page.review, who: byId("who"), status: byId("status"), gather, scoped: true })
+    : null;
+  async function gather() {
+    for (let at = 0; at < rows.length; at += 1) {
+      const call = await callAt(at);
+      if (call.review) review.add(call.review);
+    }
+  }
+  function ask(article, call) {
+    if (!review) return;
+    review.clear();
+    byId("tools").hidden = !call.review;
+    if (!call.review) return;
+    call.review.at = call.at;
+    for (const key of call.review.asked) {
+      const isClaim = call.review.claims.includes(key);
+      const places = [...article.querySelectorAll(isClaim ? "[data-why]" : ".s[data-side='d']")];
+      let place = places.find((element) => (isClaim ? element.dataset.why : element.dataset.key) === key);
+      if (!place) continue;
+      if (!isClaim) place.after((place = make("span", {})));
+      review.controls(place, call.review, key);
+    }
+    review.refresh();
+  }
+  if (review) byId("download").addEventListener("click", review.download);
+  if (review) byId("download").hidden = Boolean(page.review.save);
+
   // --- Evidence: hover or focus lights it, Enter or a click pins it, Escape frees it
 
   const pins = new WeakMap(); // article → [side, key]
@@ -600,6 +630,7 @@
         make("p", { class: "small quiet" }, `Call ${call.at}`, call.id ? [" · ", make("bdi", {}, call.id)] : "", call.patterns.map((found) => [" · ", named(found)])),
         legend(), articleOf(call));
       one.hidden = false;
+      ask(one.querySelector(".call"), call);
       document.body.classList.add("one");
       document.title = `${call.question.slice(0, 80)} – ${heading}`;
       if (state.s === null) scrollTo(0, 0);
@@ -626,7 +657,6 @@
     };
     return make("nav", { class: "bar-of-call", "aria-label": "This call" },
       button("Back to all calls", "Esc", close), button("Previous", "p", () => step(-1)), button("Next", "n", () => step(1)),
-      page.label ? make("a", { href: `${page.label}${page.first + at + 1}` }, "Correct its labels") : "",
       quiet(`${rows.length > 1 ? `Call ${(page.first + at + 1).toLocaleString("en")}${page.more === undefined ? ` of ${rows.length.toLocaleString("en")}` : ""}` : ""}`));
   }
   function step(by) {
@@ -810,10 +840,10 @@
     else wasSorted = undefined;
     listed = null;
   }
-  async function ask() {
+  async function poll() {
     if (stale && state.row === null) location.reload();
     if (!stale && !(document.hidden && rows.length)) await take();
-    if (stale || page.more) setTimeout(ask, 2000);
+    if (stale || page.more) setTimeout(poll, 2000);
   }
   async function take() {
     const progress = byId("progress");
@@ -834,7 +864,7 @@
     if (found.calls.index.length) add(found.calls);
     if (listed === null) show();
   }
-  if (page.more) setTimeout(ask, 2000);
+  if (page.more) setTimeout(poll, 2000);
 
   // --- Begin
 

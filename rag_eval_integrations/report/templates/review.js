@@ -6,12 +6,15 @@
 //   const review = ragEvalReview({ draw, file, who, status });  // `who` is the input with the name
 //     with `save`, an address, answers are sent there instead; `given` are those that it holds
 //   review.controls(element, call, key);                        // buttons at a sentence
-//   review.download();
+//   review.clear();                                             // its element has gone
+//   review.add(call);                                           // one that has no buttons now
+//   review.download();                                          // `gather` has added all calls
 //
-// A call is { row: texts of its whole line, asked: keys, claims: keys, documents: keys }.
-const ragEvalReview = ({ draw, file, who, status, save = null, given = [] }) => {
-  const calls = new Set();
-  const items = [];
+// A call is { row: texts of its whole line, asked: keys, claims: keys, documents: keys }. On a page
+// with keys of its own, ours are for the buttons alone (`scoped`).
+const ragEvalReview = ({ draw, file, who, status, gather = () => {}, scoped = false, save = null, given = [] }) => {
+  const calls = new Map(); // by row key
+  let items = [];
   const unkept = new Map(); // where the browser keeps nothing, as in a sandbox, or need not
   let current = -1;
 
@@ -46,7 +49,7 @@ const ragEvalReview = ({ draw, file, who, status, save = null, given = [] }) => 
   async function send(call, key, label, text) {
     const place = placeOf(call, key);
     try {
-      const body = JSON.stringify({ row_key: call.row.row_key, key, label, who: name() });
+      const body = JSON.stringify({ call: call.at, row_key: call.row.row_key, key, label, who: name() });
       const headers = { "Content-Type": "application/json" };
       const answer = await fetch(save, { method: "POST", headers, body });
       if (!answer.ok) throw new Error(await answer.text());
@@ -56,8 +59,8 @@ const ragEvalReview = ({ draw, file, who, status, save = null, given = [] }) => 
       status.textContent = `Not saved: ${error.message}`;
     }
   }
-  for (const { call, who: by, key, label, when } of given) {
-    unkept.set(placeOf(call, key, by), JSON.stringify({ label, when }));
+  for (const { row_key, who: by, key, label, when } of given) {
+    unkept.set(placeOf({ row: { row_key } }, key, by), JSON.stringify({ label, when }));
   }
   const isWhole = (call) => call.asked.every((key) => read(call, key) !== null);
 
@@ -65,7 +68,7 @@ const ragEvalReview = ({ draw, file, who, status, save = null, given = [] }) => 
 
   function lines() {
     const written = [];
-    for (const call of calls) {
+    for (const call of calls.values()) {
       const said = new Map(call.asked.map((key) => [key, read(call, key)]).filter(([, one]) => one));
       const { row_key, id } = call.row;
       for (const [key, { label, when }] of said) {
@@ -89,7 +92,8 @@ const ragEvalReview = ({ draw, file, who, status, save = null, given = [] }) => 
     }
     return written.map((line) => `${JSON.stringify(line)}\n`);
   }
-  function download() {
+  async function download() {
+    await gather();
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob(lines(), { type: "application/x-ndjson" }));
     link.download = file;
@@ -106,9 +110,10 @@ const ragEvalReview = ({ draw, file, who, status, save = null, given = [] }) => 
       answered += said !== null;
       buttons.forEach((button, at) => button.setAttribute("aria-pressed", said?.label === (at === 0)));
     }
-    const whole = [...calls].filter(isWhole).length;
+    const shown = new Set(items.map(({ call }) => call));
+    const whole = [...shown].filter(isWhole).length;
     status.textContent =
-      `${answered} of ${items.length} sentences answered, ${whole} of ${calls.size} calls labelled whole.` +
+      `${answered} of ${items.length} sentences answered, ${whole} of ${shown.size} ${shown.size === 1 ? "call" : "calls"} labelled whole.` +
       (save ? ` They are in ${file}.` : unkept.size ? " This browser keeps nothing: download before you close the page." : "");
   }
   function go(at) {
@@ -131,8 +136,13 @@ const ragEvalReview = ({ draw, file, who, status, save = null, given = [] }) => 
     const next = items.findIndex(({ call, key }, place) => place > at && read(call, key) === null);
     if (next >= 0) go(next);
   }
+  const add = (call) => calls.set(call.row.row_key, call);
+  function clear() {
+    items = [];
+    current = -1;
+  }
   function controls(element, call, key) {
-    calls.add(call);
+    add(call);
     const at = items.length;
     const isClaim = call.claims.includes(key);
     const words = isClaim ? ["supported", "not supported"] : ["relevant", "not relevant"];
@@ -167,28 +177,27 @@ const ragEvalReview = ({ draw, file, who, status, save = null, given = [] }) => 
   };
   document.addEventListener("keydown", (event) => {
     const typed = event.target.closest?.("input, select, textarea");
+    if (scoped && !event.target.closest?.(".ask")) return;
     if (typed || event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
     event.preventDefault();
     keys[event.key]();
   });
   window.addEventListener("storage", refresh); // another tab
   who.addEventListener("input", refresh);
-  return { controls, download, refresh };
+  return { add, clear, controls, download, refresh };
 };
 
 // The page of `rag-eval review --page`.
 (() => {
   const given = document.getElementById("review-data");
   if (!given) return;
-  const { calls, draw, file, save, answers } = JSON.parse(given.textContent);
+  const { calls, draw, file } = JSON.parse(given.textContent);
   const byId = (id) => document.getElementById(id);
-  const review = ragEvalReview({ draw, file, who: byId("who"), status: byId("status"), save,
-    given: answers.map((one) => ({ ...one, call: calls[0] })) });
+  const review = ragEvalReview({ draw, file, who: byId("who"), status: byId("status") });
   document.querySelectorAll("[data-call]").forEach((element) => {
     review.controls(element, calls[element.dataset.call], element.dataset.key);
   });
   byId("download").addEventListener("click", review.download);
-  byId("download").hidden = Boolean(save);
   byId("unscripted").hidden = true;
   byId("tools").hidden = false;
   review.refresh();
