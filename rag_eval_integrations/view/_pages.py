@@ -251,9 +251,7 @@ def more_of(folder: Folder, address: str, first: int) -> View:
         "words": _progress(run, count) or "The figures of all calls are there.",
         "verdict": run.figures().verdict(),
         "link": link,
-        "calls": more_calls(
-            [row.value for row in rows if row.value is not None], first, review=True
-        ),
+        "calls": more_calls([row.value for row in rows if row.value is not None], first),
         "more": "" if is_read and first == count else f"{run.link}/more?first={first}",
     }
 
