@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -28,10 +28,16 @@ TOKEN = "the-token"
 class Served:
     """A server of a folder, at a port of its own."""
 
-    def __init__(self, folder: Folder, port: int) -> None:
-        self.folder, self.port = folder, port
+    def __init__(self, folder: Folder | None, port: int) -> None:
+        self._folder, self.port = folder, port
         self.address = f"http://127.0.0.1:{port}"
         self.cookie = f"rag-eval-view-{port}={TOKEN}"
+
+    @property
+    def folder(self) -> Folder:
+        """The runs."""
+        assert self._folder is not None
+        return self._folder
 
     def ask(
         self, target: str, *, method: str = "GET", body: str | None = None, **headers: str
@@ -53,25 +59,28 @@ class Served:
 
 
 @contextmanager
-def serving(path: Path) -> Iterator[Served]:
-    """Serve a folder while the block lasts."""
+def running(routes: Sequence[Any], folder: Folder | None = None) -> Iterator[Served]:
+    """Serve pages while the block lasts."""
     listener = listening("127.0.0.1", 0)
     port = listener.getsockname()[1]
-    folder = Folder(path)
-    corrections = Corrections(path / "labels.jsonl", "ann")
-    routes = FolderPages(folder, corrections).routes
-    running = server(application(routes, TOKEN, "127.0.0.1", port))
-    thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
+    process = server(application(routes, TOKEN, "127.0.0.1", port))
+    thread = threading.Thread(target=process.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
         yield Served(folder, port)
     finally:
-        running.should_exit = True
+        process.should_exit = True
         thread.join(30)
         assert not thread.is_alive()
 
 
-Serve = Callable[..., Served]
+@contextmanager
+def serving(path: Path) -> Iterator[Served]:
+    """Serve a folder while the block lasts."""
+    folder = Folder(path)
+    routes = FolderPages(folder, Corrections(path / "labels.jsonl", "ann")).routes
+    with running(routes, folder) as served:
+        yield served
 
 
 @pytest.fixture
@@ -100,7 +109,7 @@ def browser() -> Iterator[Browser]:
 def tab(browser: Browser, served: Served, **options: Any) -> Iterator[Opened]:
     """A tab that has come with the token; it must keep silent, and ask nobody else."""
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(90_000)
     opened = Opened(context.new_page())
     opened.page.goto(f"{served.address}/?token={TOKEN}")
     yield opened
