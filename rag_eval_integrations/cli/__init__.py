@@ -84,6 +84,9 @@ rag-eval run rows.csv -o evals.jsonl --map documents=passages \\
 rag-eval report evals.jsonl -o report.html
 rag-eval report evals.jsonl -o - --format md
 rag-eval report evals.jsonl -o wrong.html --where pattern=hallucination""",
+    _arguments.ViewOptions: """\
+rag-eval view rag-eval-demo --open
+rag-eval view --store evals.db --port 9000""",
     _arguments.ExplainOptions: "rag-eval explain evals.jsonl --call q17",
     _arguments.PullOptions: """\
 rag-eval pull --from phoenix --since 7d -o calls.jsonl

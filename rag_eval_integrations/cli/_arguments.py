@@ -367,6 +367,38 @@ class ReportOptions(SkipInvalid, Where, Overwrite, FailUnder):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ViewOptions:
+    """Show runs in a browser, as they grow, or a store.
+
+    Whoever has the token of the address sees them; it is new at each start.
+    """
+
+    folder: Path | None = argument(
+        "Folder with files of evaluations; by default this one, unless --store is given.",
+        "[FOLDER]",
+        None,
+    )
+    store: str | None = _input(
+        "A store: a path, sqlite:///PATH or postgresql://USER@HOST/NAME.", metavar="URL"
+    )
+    host: str = _output(
+        "Address to listen at; one that other machines reach needs --token.",
+        metavar="HOST",
+        default="127.0.0.1",
+    )
+    port: int = _output(
+        "Port to listen at; 0 is any.", metavar="PORT", min=0, max=65_535, default=8230
+    )
+    token: str | None = _output("Token of the address.", metavar="WORD")
+    labels: Path | None = _output(
+        "File that corrections are appended to; by default labels.jsonl in FOLDER, and without a "
+        "folder there are none.",
+        metavar="LABELS.jsonl",
+    )
+    open: bool = _output("Open the browser.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ExplainOptions(SkipInvalid):
     """Show the prompt of one call, its labels and their scores.
 

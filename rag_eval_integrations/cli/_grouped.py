@@ -212,10 +212,10 @@ def option(section: str, help_: str, *names: str, default: Any = None, **setting
     return field(default=default, metadata={_DECLARED: (typer.Option, names, settings)})
 
 
-def argument(help_: str, metavar: str) -> Any:
+def argument(help_: str, metavar: str, default: Any = MISSING) -> Any:
     """Declare a positional argument, as a field of a command's options."""
     settings = {"help": help_, "metavar": metavar}
-    return field(metadata={_DECLARED: (typer.Argument, (), settings)})
+    return field(default=default, metadata={_DECLARED: (typer.Argument, (), settings)})
 
 
 def flag_of(declared: Field[Any]) -> str:

@@ -56,6 +56,7 @@ def compare_page(
     verdicts: Sequence[str] = (),
     calls: int = MOST_CALLS,
     corrected: Sequence[CorrectedRun] = (),
+    served: bool = False,
 ) -> Iterator[str]:
     """Render the page in pieces.
 
@@ -64,6 +65,7 @@ def compare_page(
         verdicts: lines about thresholds, shown first.
         calls: number of calls of each run that are shown side by side.
         corrected: the means of each run by people's labels.
+        served: whether a server shows it.
     """
     names = [comparison.names[0], *(run.names[1] for run in comparison.all)]
     return pieces(
@@ -76,6 +78,7 @@ def compare_page(
         signs=SIGNS,
         states=WORDS,
         evidence_of=evidence_of,
+        served=served,
     )
 
 

@@ -41,13 +41,21 @@ _PIECE = 1 << 16
 """Characters that are gathered before they are handed on: templates yield a few at a time."""
 
 
-def pieces(template: str, *, script: str = "", style: str = "", **context: object) -> Iterator[str]:
+def pieces(
+    template: str,
+    *,
+    script: str = "",
+    style: str = "",
+    served: bool = False,
+    **context: object,
+) -> Iterator[str]:
     """Render a page in pieces; what the template loops over is read as the pieces are.
 
     Args:
         template: name of a file of `templates/` that extends `base.html`.
         script: names of the files with the page's script, between spaces; empty without one.
         style: likewise those with further rules, below those of `base.css`.
+        served: let the page ask the server that it is from, and only this one.
         context: what the template names; at least `title`. A name that is missing is an error.
 
     Yields:
@@ -63,7 +71,8 @@ def pieces(template: str, *, script: str = "", style: str = "", **context: objec
     context |= {
         "css": Markup(css),  # our own file
         "script": Markup(code),  # likewise
-        "policy": policy(css, code),
+        "policy": policy(css, code, served=served),
+        "served": served,
     }
     gathered: list[str] = []
     size = 0
@@ -76,12 +85,11 @@ def pieces(template: str, *, script: str = "", style: str = "", **context: objec
     yield "".join(gathered)
 
 
-def policy(css: str, code: str) -> str:
+def policy(css: str, code: str, *, served: bool = False) -> str:
     """Return the Content-Security-Policy that allows this stylesheet and this script alone."""
     scripts = f"script-src {_hash(code)}; " if code else ""
-    return (
-        f"default-src 'none'; {scripts}style-src {_hash(css)}; base-uri 'none'; form-action 'none'"
-    )
+    asks = "connect-src 'self'; form-action 'self'" if served else "form-action 'none'"
+    return f"default-src 'none'; {scripts}style-src {_hash(css)}; base-uri 'none'; {asks}"
 
 
 def _hash(text: str) -> str:

@@ -12,7 +12,8 @@ import os
 import zlib
 from base64 import b64encode
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from heapq import heappush, heappushpop, nlargest
 from pathlib import Path
@@ -103,12 +104,13 @@ def report_pieces(
     groups: Groups | None = None,
     corrected: Callable[[], CorrectedMeans | None] = lambda: None,
     review: str | None = None,
+    part: Part | None = None,
 ) -> Iterator[str]:
     """Render the report in pieces, for standard output; arguments as for `write_report`.
 
     `groups` are filled by whoever yields the evaluations, after which `corrected` gives the means
     by people's labels. `review` is the name of a person who is asked about the sentences of each
-    call; None asks nobody.
+    call; None asks nobody. `part` says of what the evaluations are a part.
 
     Raises:
         ConfigurationError: `calls` is below 1.
@@ -116,21 +118,28 @@ def report_pieces(
     if calls < 1:
         raise ConfigurationError("calls", calls, "use a number from 1")
     pack = partial(_packed, review=review is not None)
-    summary, chosen, table = Summary(), _ChosenCalls(calls, pack), _Table()
+    summary, chosen = Summary(), _ChosenCalls(calls, pack)
+    table = _Table(part.first if part else 0)
     conversations, origin = Conversations(), Origin()
     asks_about: list[str] = []
     for evaluation in evaluations:
         if review is not None and asked(evaluation):
             asks_about.append(evaluation.row_key)
-        summary.add(evaluation)
+        if part is None:
+            summary.add(evaluation)
         origin.add(evaluation)
         chosen.add(evaluation)
         conversations.add(evaluation)
+    if part is not None:
+        summary = part.summary
     worst: dict[int, View] = {number: {} for number in chosen.gravest()}
     for number, packed in chosen.in_order():
         view = table.add(packed)
         if number in worst:
             worst[number] = {**view, "findings": list(findings_of(view))}
+    asks = review_settings(review, asks_about)
+    if part is not None and review is not None:
+        asks["review"] |= part.saved
     yield from pieces(
         "report.html",
         script="report.js" if review is None else "review.js report.js",
@@ -141,15 +150,51 @@ def report_pieces(
         groups=groups,
         corrected=corrected(),
         conversations=conversations,
-        settings=table.settings(summary) | review_settings(review, asks_about),
+        settings=table.settings(summary, part) | asks,
         index=table.index,
         chunks=table.chunks(),
-        selection=chosen.words(),
+        selection=part.words if part else chosen.words(),
+        part=part,
+        served=part is not None,
         worst=list(worst.values()),
         signs=SIGNS,
         states=WORDS,
         evidence_of=evidence_of,
     )
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the calls of a run, as a server shows it: the figures are of all of them."""
+
+    summary: Summary
+    first: int
+    """Number of calls in front of the part."""
+    words: str
+    """What is shown of the run, in a sentence; empty for all of it."""
+    links: Sequence[tuple[str, str]]
+    """Name and address of the pages beside this one; an address is empty for the page itself."""
+    state: str
+    """What the run does now; empty for one that has ended."""
+    saved: Mapping[str, Any]
+    """Where answers about sentences are saved (`save`, `file`), and those that are (`given`)."""
+    more: str
+    """Address that gives calls behind those of the page; empty where none will come."""
+
+
+def more_calls(evaluations: Iterable[Evaluation], first: int) -> dict[str, Any]:
+    """Return calls as JSON that adds them to a page that is open.
+
+    Args:
+        evaluations: the calls.
+        first: number of calls in front of them.
+    """
+    table = _Table(first)
+    for evaluation in evaluations:
+        table.add(_packed(evaluation, review=True))
+    settings = table.settings(Summary())
+    names = {name: settings[name] for name in ("scores", "codes", "patterns")}
+    return {**names, "index": table.index, "chunks": table.chunks()}
 
 
 def evidence_of(call: View, key: str) -> list[str]:
@@ -305,9 +350,14 @@ def _packed(evaluation: Evaluation, *, review: bool) -> bytes:
 
 
 class _Table:
-    """The index of the calls, and their details in pieces."""
+    """The index of the calls, and their details in pieces.
 
-    def __init__(self) -> None:
+    Args:
+        first: number of calls in front of them.
+    """
+
+    def __init__(self, first: int = 0) -> None:
+        self._first = first
         self.index: list[Any] = []
         self._pieces: list[str] = []
         self._piece: list[bytes] = []
@@ -324,7 +374,11 @@ class _Table:
         After a hundred calls, a piece is compressed.
         """
         view, scores = from_json(zlib.decompress(packed))
-        view = {"at": len(self.index) + 1, "row": self._link(view.pop("link")), **view}
+        view = {
+            "at": self._first + len(self.index) + 1,
+            "row": self._link(view.pop("link")),
+            **view,
+        }
         self.index.append(data(self._row(view, scores)))
         # As bytes at once: a hundred calls are too many objects for the garbage collector.
         self._piece.append(to_json(view))
@@ -345,8 +399,13 @@ class _Table:
             self._end_piece()
         return self._pieces
 
-    def settings(self, summary: Summary) -> dict[str, Any]:
-        """Gather what the script needs beside the calls."""
+    def settings(self, summary: Summary, part: Part | None = None) -> dict[str, Any]:
+        """Gather what the script needs beside the calls.
+
+        Args:
+            summary: the figures.
+            part: what a server shows; None for a page from disk.
+        """
         several = Counter(score.name for score in summary.scores)
         return {
             "scores": [shown(name) for name in self._names],
@@ -363,6 +422,8 @@ class _Table:
             "chunk": _CHUNK,
             "printed": _PRINTED,
             "part": len(self.index) < summary.calls,
+            "first": self._first,
+            **({"more": part.more} if part else {}),
         }
 
     def _link(self, name: str) -> str:

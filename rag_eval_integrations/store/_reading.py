@@ -54,17 +54,31 @@ class ReadableStore(Database):
         """
         return self._newest("at >= :since AND failing IS NOT NULL", since, most)
 
-    def newest(self, since: float, most: int) -> list[Evaluation]:
-        """Return the evaluations of the newest calls; arguments as for `failing`."""
-        return self._newest("at >= :since", since, most)
+    def newest(
+        self, since: float, most: int, *, until: float | None = None, skip: int = 0
+    ) -> list[Evaluation]:
+        """Return the evaluations of the newest calls.
 
-    def _newest(self, where: str, since: float, most: int) -> list[Evaluation]:
+        Args:
+            since: as for `failing`, as is `most`.
+            most: number of evaluations at most.
+            until: only of calls that were submitted before this moment; None for all.
+            skip: number of newer calls that are left out.
+        """
+        if until is None:
+            return self._newest("at >= :since", since, most)
+        return self._newest("at >= :since AND at < :until", since, most, until=until, skip=skip)
+
+    def _newest(
+        self, where: str, since: float, most: int, *, skip: int = 0, **more: float
+    ) -> list[Evaluation]:
         sql = (
             f"SELECT line FROM rag_evaluation AS e WHERE {where} AND NOT EXISTS (SELECT 1 FROM "
             "rag_evaluation AS later WHERE later.call_id = e.call_id AND later.id > e.id) "
-            "ORDER BY at DESC, id DESC LIMIT :most"
+            "ORDER BY at DESC, id DESC LIMIT :most OFFSET :skip"
         )
-        return [from_line(Evaluation, line) for (line,) in self._read(sql, since=since, most=most)]
+        rows = self._read(sql, since=since, most=most, skip=skip, **more)
+        return [from_line(Evaluation, line) for (line,) in rows]
 
     def means(
         self, since: float, until: float | None = None, *, step: float | None = None

@@ -162,15 +162,20 @@
 
   // --- Details, unpacked a hundred calls at a time
 
+  const chunks = []; // number of the first call of each, and what gives its compressed text
+  for (let at = 0; at * page.chunk < rows.length; at += 1) {
+    chunks.push({ from: at * page.chunk, text: () => byId(`calls-${at}`).textContent.trim(), said: null });
+  }
   const unpacked = new Map();
-  function chunk(at) {
-    let found = unpacked.get(at);
+  async function callAt(at) {
+    const chunk = chunks.findLast((one) => one.from <= at);
+    let found = unpacked.get(chunk);
     if (!found) {
-      found = unpack(byId(`calls-${at}`).textContent.trim());
+      found = unpack(chunk.text());
       if (unpacked.size >= 4) unpacked.delete(unpacked.keys().next().value);
-      unpacked.set(at, found);
+      unpacked.set(chunk, found);
     }
-    return found;
+    return { ...(await found)[at - chunk.from], row: rows[at][NAME] };
   }
   async function unpack(text) {
     const bytes = Uint8Array.fromBase64
@@ -179,13 +184,11 @@
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
     return JSON.parse(await new Response(stream).text());
   }
-  let texts = null;
   async function allTexts() {
     // Everything that a call says, in lower case: made once, when it is first searched.
-    if (texts) return texts;
-    const found = [];
-    for (let at = 0; at * page.chunk < rows.length; at += 1) {
-      for (const call of await unpack(byId(`calls-${at}`).textContent.trim())) {
+    for (const chunk of chunks.filter((one) => !one.said)) {
+      const found = [];
+      for (const call of await unpack(chunk.text())) {
         found.push([
           call.id, call.question, call.said || "", call.reference || "", call.error || "", ...call.turns.map((turn) => turn[1]),
           ...call.response.flatMap((sentence) => sentence[3].join("")),
@@ -194,9 +197,9 @@
           ...call.scores.map((score) => score.reason),
         ].join("\n").toLowerCase());
       }
+      chunk.said = found;
     }
-    texts = found;
-    return texts;
+    return chunks.flatMap((chunk) => chunk.said);
   }
 
   // --- The table
@@ -235,9 +238,13 @@
         column.mean ? make("span", { class: "mean-of" }, `mean ${column.mean}`) : "");
       head.append(column.head);
     }
-    rows.forEach((row, at) => {
+    addRows(0);
+  }
+  function addRows(from) {
+    for (let at = from; at < rows.length; at += 1) {
+      const row = rows[at];
       const element = make("div", { role: "row", class: row[MARKS] ? "row" : "row whole" },
-        make("span", { role: "cell", class: "num" }, String(at + 1)),
+        make("span", { role: "cell", class: "num" }, String(page.first + at + 1)),
         make("span", { role: "cell" }, make("a", { href: `#row=${encodeURIComponent(row[NAME])}`, tabindex: -1, title: row[QUESTION] }, make("bdi", {}, row[QUESTION] || "(no question)"))),
         make("span", { role: "cell", class: "words", title: inWords(row[MARKS]) || null }, row[MARKS]),
         patternCell(row),
@@ -246,8 +253,8 @@
       );
       element.dataset.at = at;
       elements.push(element);
-    });
-    place(elements);
+    }
+    place(elements.slice(from));
   }
   function place(placed) {
     const all = document.createDocumentFragment(); // one by one: a call takes only so many arguments
@@ -298,7 +305,7 @@
     const mine = (asked += 1);
     const needle = state.q.trim().toLowerCase();
     let found = null;
-    if (needle && state.full && !texts) status.textContent = "Searching all texts…";
+    if (needle && state.full && chunks.some((chunk) => !chunk.said)) status.textContent = "Searching all texts…";
     if (needle && state.full) {
       try {
         found = await allTexts();
@@ -310,7 +317,9 @@
     }
     if (wasSorted !== state.sort) {
       order = sorted();
+      const focused = body.contains(document.activeElement) ? document.activeElement : null;
       place(order.map((at) => elements[at]));
+      if (focused) focused.focus({ preventScroll: true });
       wasSorted = state.sort;
     }
     const keeps = (at) => {
@@ -469,8 +478,9 @@
     ? ragEvalReview({ ...page.review, who: byId("who"), status: byId("status"), gather, scoped: true })
     : null;
   async function gather() {
-    for (let at = 0; at * page.chunk < rows.length; at += 1) {
-      for (const call of await chunk(at)) if (call.review) review.add(call.review);
+    for (let at = 0; at < rows.length; at += 1) {
+      const call = await callAt(at);
+      if (call.review) review.add(call.review);
     }
   }
   function ask(article, call) {
@@ -478,6 +488,7 @@
     review.clear();
     byId("tools").hidden = !call.review;
     if (!call.review) return;
+    call.review.at = call.at;
     for (const key of call.review.asked) {
       const isClaim = call.review.claims.includes(key);
       const places = [...article.querySelectorAll(isClaim ? "[data-why]" : ".s[data-side='d']")];
@@ -489,6 +500,7 @@
     review.refresh();
   }
   if (review) byId("download").addEventListener("click", review.download);
+  if (review) byId("download").hidden = Boolean(page.review.save);
 
   // --- Evidence: hover or focus lights it, Enter or a click pins it, Escape frees it
 
@@ -604,7 +616,7 @@
       const mine = (asked += 1);
       let call;
       try {
-        call = (await chunk(Math.floor(at / page.chunk)))[at % page.chunk];
+        call = await callAt(at);
       } catch {
         one.replaceChildren(make("p", {}, "This browser cannot unpack the call."));
         one.hidden = false;
@@ -645,7 +657,7 @@
     };
     return make("nav", { class: "bar-of-call", "aria-label": "This call" },
       button("Back to all calls", "Esc", close), button("Previous", "p", () => step(-1)), button("Next", "n", () => step(1)),
-      quiet(`${rows.length > 1 ? `Call ${at + 1} of ${rows.length.toLocaleString("en")}` : ""}`));
+      quiet(`${rows.length > 1 ? `Call ${(page.first + at + 1).toLocaleString("en")}${page.more === undefined ? ` of ${rows.length.toLocaleString("en")}` : ""}` : ""}`));
   }
   function step(by) {
     const place = shownRows.indexOf(current);
@@ -794,6 +806,66 @@
   });
   help.addEventListener("click", () => dialog.showModal());
 
+  // --- Calls that come while a server shows the page
+
+  let stale = false; // a call has a score without a column: the page is loaded anew once no call is open
+  function add(more) {
+    const score = more.scores.map((name) => page.scores.indexOf(name));
+    if (score.includes(-1)) {
+      stale = true;
+      return;
+    }
+    const placeIn = (known) => (name) => (known.includes(name) ? known.indexOf(name) : known.push(name) - 1);
+    const reason = more.codes.map(placeIn(page.codes));
+    const kind = more.patterns.map(placeIn(page.patterns));
+    for (const name of page.patterns.slice(rank.length)) {
+      rank.push(page.gravest.indexOf(name));
+      pattern.append(make("option", { value: name }, name));
+    }
+    const from = rows.length;
+    more.chunks.forEach((text, at) => chunks.push({ from: from + at * page.chunk, text: () => text, said: null }));
+    for (const line of more.index) {
+      const row = JSON.parse(line);
+      const values = page.scores.map(() => null);
+      row[VALUES].forEach((given, at) => { values[score[at]] = given < 0 ? -1 - reason[-1 - given] : given; });
+      row[VALUES] = values;
+      row[BAD] = row[BAD].map((at) => score[at]);
+      row[WEAK] = row[WEAK].map((at) => score[at]);
+      row[PATTERNS] = row[PATTERNS].map((at) => kind[at]);
+      while (rowOf.has(row[NAME])) row[NAME] += " (again)";
+      rowOf.set(row[NAME], rows.push(row) - 1);
+    }
+    addRows(from);
+    if (state.sort === null) order = rows.map((_, at) => at);
+    else wasSorted = undefined;
+    listed = null;
+  }
+  async function poll() {
+    if (stale && state.row === null) location.reload();
+    if (!stale && !(document.hidden && rows.length)) await take();
+    if (stale || page.more) setTimeout(poll, 2000);
+  }
+  async function take() {
+    const progress = byId("progress");
+    let found;
+    try {
+      const response = await fetch(page.more);
+      if (!response.ok) throw new Error(response.statusText);
+      found = await response.json();
+    } catch {
+      progress.textContent = "The server does not answer; this is what it said last.";
+      return;
+    }
+    const link = progress.querySelector("a");
+    if (link && found.link && link.getAttribute("href") === found.link[1]) progress.firstChild.data = `${found.words} `;
+    else progress.replaceChildren(`${found.words} `, found.link ? make("a", { href: found.link[1] }, found.link[0]) : "");
+    if (found.verdict) document.querySelector(".verdict-of").textContent = found.verdict;
+    page.more = found.more;
+    if (found.calls.index.length) add(found.calls);
+    if (listed === null) show();
+  }
+  if (page.more) setTimeout(poll, 2000);
+
   // --- Begin
 
   byId("without-script").remove();
@@ -807,7 +879,7 @@
       make("div", { class: "controls", role: "search", "aria-label": "Calls" },
         labelled("Search questions and ids", search),
         make("label", { class: "check" }, full, " also documents, answers and reasons"),
-        page.patterns.length ? labelled("Pattern", pattern) : "",
+        page.patterns.length || page.more ? labelled("Pattern", pattern) : "",
         page.scores.length ? make("fieldset", {}, make("legend", { class: "unseen" }, "Filter by a score"),
           labelled("Score", scoreName), labelled("is", operator), labelled("value", limit), addFilter) : "",
         everything, help),

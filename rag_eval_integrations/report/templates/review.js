@@ -4,6 +4,7 @@
 // nothing, and all are downloaded as lines of a file of people's labels. Texts become text nodes.
 //
 //   const review = ragEvalReview({ draw, file, who, status });  // `who` is the input with the name
+//     with `save`, an address, answers are sent there instead; `given` are those that it holds
 //   review.controls(element, call, key);                        // buttons at a sentence
 //   review.clear();                                             // its element has gone
 //   review.add(call);                                           // one that has no buttons now
@@ -11,22 +12,22 @@
 //
 // A call is { row: texts of its whole line, asked: keys, claims: keys, documents: keys }. On a page
 // with keys of its own, ours are for the buttons alone (`scoped`).
-const ragEvalReview = ({ draw, file, who, status, gather = () => {}, scoped = false }) => {
+const ragEvalReview = ({ draw, file, who, status, gather = () => {}, scoped = false, save = null, given = [] }) => {
   const calls = new Map(); // by row key
   let items = [];
-  const unkept = new Map(); // where the browser keeps nothing, as in a sandbox
+  const unkept = new Map(); // where the browser keeps nothing, as in a sandbox, or need not
   let current = -1;
 
   // --- Answers
 
   const name = () => who.value.trim();
-  const placeOf = (call, key) =>
-    JSON.stringify(["rag-eval", draw.population.digest, draw.pick, draw.seed, name(), call.row.row_key, key]);
+  const placeOf = (call, key, by = name()) =>
+    JSON.stringify(["rag-eval", draw.population.digest, draw.pick, draw.seed, by, call.row.row_key, key]);
 
   function read(call, key) {
     const place = placeOf(call, key);
     try {
-      const said = JSON.parse(unkept.get(place) ?? localStorage.getItem(place));
+      const said = JSON.parse(unkept.get(place) ?? (save ? null : localStorage.getItem(place)));
       return said !== null && typeof said.label === "boolean" ? said : null;
     } catch {
       return null;
@@ -35,11 +36,31 @@ const ragEvalReview = ({ draw, file, who, status, gather = () => {}, scoped = fa
   function keep(call, key, label) {
     const when = new Date().toISOString().replace(/\.\d+Z$/, "+00:00");
     const text = JSON.stringify({ label, when });
+    if (save) {
+      send(call, key, label, text);
+      return;
+    }
     try {
       localStorage.setItem(placeOf(call, key), text);
     } catch {
       unkept.set(placeOf(call, key), text);
     }
+  }
+  async function send(call, key, label, text) {
+    const place = placeOf(call, key);
+    try {
+      const body = JSON.stringify({ call: call.at, row_key: call.row.row_key, key, label, who: name() });
+      const headers = { "Content-Type": "application/json" };
+      const answer = await fetch(save, { method: "POST", headers, body });
+      if (!answer.ok) throw new Error(await answer.text());
+      unkept.set(place, text);
+      refresh();
+    } catch (error) {
+      status.textContent = `Not saved: ${error.message}`;
+    }
+  }
+  for (const { row_key, who: by, key, label, when } of given) {
+    unkept.set(placeOf({ row: { row_key } }, key, by), JSON.stringify({ label, when }));
   }
   const isWhole = (call) => call.asked.every((key) => read(call, key) !== null);
 
@@ -93,7 +114,7 @@ const ragEvalReview = ({ draw, file, who, status, gather = () => {}, scoped = fa
     const whole = [...shown].filter(isWhole).length;
     status.textContent =
       `${answered} of ${items.length} sentences answered, ${whole} of ${shown.size} ${shown.size === 1 ? "call" : "calls"} labelled whole.` +
-      (unkept.size ? " This browser keeps nothing: download before you close the page." : "");
+      (save ? ` They are in ${file}.` : unkept.size ? " This browser keeps nothing: download before you close the page." : "");
   }
   function go(at) {
     if (at < 0 || at >= items.length) return;

@@ -1,0 +1,358 @@
+"""The runs of a folder: files of evaluations, read in a thread as they come and as they grow.
+
+    scan     folder ─▶ runs, each known by its first row, the newest first; the rest is counted
+    figures  a run's running totals, as far as its file is read; what is appended goes on from there
+    calls    one page of a run's calls, by the offsets at which pages begin
+
+A file is known by its name, size and time: as long as they stay, it is not read again.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import partial
+from heapq import nlargest
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+from urllib.parse import quote
+
+from rag_eval_integrations.dataset import _input
+from rag_eval_integrations.dataset._input import LONGEST_ROW, Line, lines_from, lines_of
+from rag_eval_integrations.errors import InputError, RagEvalError
+from rag_eval_integrations.evaluations.summary import Summary
+from rag_eval_integrations.records import Evaluation, from_line
+
+PAGE = 1_000
+"""Calls of a page: fewer than a report holds, as a person waits for each page."""
+POLL = 2.0
+"""Seconds for which what was found of a folder is taken to be so."""
+_MOST = 1_000
+"""Runs that are listed, at some 40 kB of figures each."""
+_TAIL = 256
+"""Bytes of the last row that tell whether a file was appended to or written anew."""
+_TURN = 0.2
+"""Seconds after which a run that grows is read first."""
+PARTIAL = ".partial"
+_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+class Stamp(NamedTuple):
+    """What tells that a file has changed."""
+
+    inode: int
+    size: int
+    time: int
+    """Nanoseconds since 1970."""
+
+
+def _stamp(status: os.stat_result) -> Stamp:
+    return Stamp(status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+class ReplacedError(Exception):
+    """The file is not the one that was read before."""
+
+
+class Cursor:
+    """A place in a file that may grow: the lines behind it are read once."""
+
+    def __init__(self) -> None:
+        self._offset = 0
+        self._before = b""
+
+    @property
+    def is_at_line(self) -> bool:
+        """Whether a line begins here, and not the rest of one that had no end."""
+        return self._before[-1:] in (b"", b"\n")
+
+    def lines(self, stream: BinaryIO, *, growing: bool) -> Iterator[tuple[int, bytes | InputError]]:
+        """Yield the offset of each further line, and the line or why it cannot be read.
+
+        Args:
+            stream: the file, opened anew.
+            growing: leave a line without its end for later.
+
+        Raises:
+            ReplacedError: in front of the place stands something else than before.
+        """
+        stream.seek(self._offset - len(self._before))
+        if stream.read(len(self._before)) != self._before:
+            raise ReplacedError
+        start = self._offset
+        for _, offset, line in lines_of(stream, LONGEST_ROW):
+            if isinstance(line, bytes):
+                if growing and not line.endswith(b"\n"):
+                    return
+                self._offset, self._before = start + offset + len(line), line[-_TAIL:]
+            yield start + offset, line
+
+
+class RunFile:
+    """A file of evaluations, or what a run that goes on has written of one.
+
+    Args:
+        path: the file.
+        stamp: its state as it was found.
+
+    Raises:
+        RagEvalError: its first row is not an evaluation.
+        OSError: it cannot be read.
+    """
+
+    def __init__(self, path: Path, stamp: Stamp) -> None:
+        self.path, self.stamp = path, stamp
+        self.name = path.name
+        self.address = quote(os.fsencode(path.name), safe="")
+        """The name as a part of an address; not every name is text."""
+        self.link = f"/run/{quote(self.address)}"
+        self.growing = path.name.endswith(PARTIAL)
+        """Whether a run writes it, or wrote it and was ended early."""
+        self.bad = 0
+        """Rows that cannot be read."""
+        self.is_read = False
+        """Whether the figures are of the whole file."""
+        self._summary, self._copy = Summary(), Summary()
+        self._lock = threading.Lock()
+        """Held while the figures change or are copied."""
+        self._figures, self._pages = Cursor(), Cursor()
+        self._offsets: list[int] = []
+        """Of the first call of each page."""
+        self._count = 0
+        self._indexing = threading.Lock()
+        self.first = self._first()
+
+    def _first(self) -> Evaluation | None:
+        """Read the first row; a run that has only begun has none."""
+        with self._opened() as stream:
+            self._packed = isinstance(stream, gzip.GzipFile)
+            if stream.read(1).strip(b"{\xef \t\r\n"):
+                raise InputError("not a row of JSON")  # nor is its first line, however long, read
+            _, line = next(Cursor().lines(stream, growing=self.growing), (0, b""))
+        if isinstance(line, InputError):
+            raise line
+        if not line and not self.growing:
+            raise InputError("is empty")
+        return from_line(Evaluation, line) if line else None
+
+    def _opened(self) -> BinaryIO:
+        """Open the file itself, never what a link that has taken its place leads to."""
+        file = os.open(self.path, _FLAGS)
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            raise OSError(f"{self.path}: is not a regular file")
+        return _input.unpacked(os.fdopen(file, "rb"))
+
+    @property
+    def written(self) -> datetime:
+        """When its file was last written."""
+        return datetime.fromtimestamp(self.stamp.time / 1e9, UTC)
+
+    @property
+    def started(self) -> datetime:
+        """When it was started, or when its file was last written where the rows do not say."""
+        if self.first is not None and self.first.run is not None:
+            return self.first.run.start
+        return self.written
+
+    def grown(self, stamp: Stamp) -> bool:
+        """Take a new state over if the file may have been appended to; else it is another."""
+        same = stamp.inode == self.stamp.inode and stamp.size > self.stamp.size
+        if not same or self._packed or not (self._figures.is_at_line and self._pages.is_at_line):
+            return False
+        with self._lock:
+            self.stamp, self.is_read = stamp, False
+        if self.first is None:
+            self.first = self._first()
+        return True
+
+    def read(self) -> Iterator[None]:
+        """Count what the file holds behind what was counted; yield now and then.
+
+        Raises:
+            ReplacedError, OSError: as for `Cursor.lines`; it cannot be read any more.
+        """
+        stamp = self.stamp
+        turn = time.monotonic() + _TURN
+        with self._opened() as stream:
+            rows = enumerate(line for _, line in self._figures.lines(stream, growing=self.growing))
+            for line in lines_from(rows, partial(from_line, Evaluation), "line", self.path):
+                with self._lock:
+                    if line.value is None:
+                        self.bad += 1
+                    else:
+                        self._summary.add(line.value)
+                if time.monotonic() > turn:
+                    yield
+                    turn = time.monotonic() + _TURN
+        with self._lock:
+            self.is_read = stamp == self.stamp
+
+    def figures(self) -> Summary:
+        """Return the figures of what was read so far; nothing is added to them."""
+        with self._lock:
+            if self._copy.calls != self._summary.calls:
+                self._copy = Summary()
+                self._copy.merge(self._summary)
+            return self._copy
+
+    def count(self) -> int:
+        """Count the rows that the file holds now, and note where pages begin."""
+        with self._indexing, self._opened() as stream:
+            for offset, _ in self._pages.lines(stream, growing=self.growing):
+                if self._count % PAGE == 0:
+                    self._offsets.append(offset)
+                self._count += 1
+        return self._count
+
+    def calls(self, first: int, most: int) -> list[Line[Evaluation]]:
+        """Read calls.
+
+        Args:
+            first: number of the first, from 0, of those that `count` has counted.
+            most: their number at most.
+        """
+        page, skipped = divmod(first, PAGE)
+        if first >= self._count:
+            return []
+        most = min(most, self._count - first)
+        with self._opened() as stream:
+            stream.seek(self._offsets[page])
+            rows = ((n, line) for n, _, line in lines_of(stream, LONGEST_ROW))
+            wanted = islice(rows, skipped, skipped + most)
+            return list(lines_from(wanted, partial(from_line, Evaluation), "line", self.path))
+
+    def call(self, number: int) -> Evaluation | None:
+        """Return the call that a page numbers so, from 1; None without one."""
+        self.count()
+        page, place = divmod(number - 1, PAGE)
+        rows = self.calls(page * PAGE, PAGE) if number > 0 else []
+        calls = [row.value for row in rows if row.value is not None]
+        return calls[place] if place < len(calls) else None
+
+
+class Folder:
+    """The runs of a folder, found anew where two seconds have passed; a thread reads them.
+
+    Args:
+        path: the folder; files in it are served, what links lead to and other folders are not.
+
+    Raises:
+        OSError: it is not a folder that can be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.others: dict[str, tuple[Stamp | None, str]] = {}
+        """Names of files that are not runs, and why."""
+        self.more = 0
+        """Older runs that are not listed."""
+        self.version = 0
+        """Rises when something has changed."""
+        self._runs: dict[str, RunFile] = {}
+        self._scanned = -POLL
+        self._lock = threading.Lock()
+        self._work = threading.Event()
+        self.runs()
+        threading.Thread(target=self._read, name="rag-eval-view", daemon=True).start()
+
+    def runs(self) -> list[RunFile]:
+        """List the runs, the newest first."""
+        with self._lock:
+            if time.monotonic() >= self._scanned + POLL:
+                self._scan()
+                self._scanned = time.monotonic()
+            return sorted(self._runs.values(), key=lambda run: run.started, reverse=True)
+
+    def run(self, address: str) -> RunFile | None:
+        """Return the run of an address, also where a person has written it; None without one."""
+        runs = {run.address: run for run in self.runs()}
+        found = runs.get(address) or runs.get(quote(address, safe=""))
+        if found is not None and not found.path.exists():  # since it was looked for
+            self.forget(found)
+            return self.run(address)
+        return found
+
+    def _scan(self) -> None:
+        """Look for files, and take over what is new of them."""
+        files: dict[str, Stamp] = {}
+        others: dict[str, tuple[Stamp | None, str]] = {}
+        with os.scandir(self.path) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    files[entry.name] = _stamp(entry.stat(follow_symlinks=False))
+                elif not entry.is_dir(follow_symlinks=False):
+                    others[entry.name] = None, "is a link, or no regular file"
+        newest = nlargest(_MOST, files, key=lambda name: files[name].time)
+        runs: dict[str, RunFile] = {}
+        for name in newest:
+            try:
+                run = self._found(name, files[name], others)
+            except FileNotFoundError:  # gone meanwhile
+                continue
+            except (OSError, RagEvalError) as error:
+                others[name] = files[name], str(getattr(error, "why", error))
+                continue
+            if run is not None:
+                runs[name] = run
+        self.version += runs != self._runs or any(not run.is_read for run in runs.values())
+        self._runs, self.others, self.more = runs, others, len(files) - len(newest)
+        self._work.set()
+
+    def _found(
+        self, name: str, stamp: Stamp, others: dict[str, tuple[Stamp | None, str]]
+    ) -> RunFile | None:
+        """Return the run of a file as it is known, grown or new; None for another known file."""
+        known, other = self._runs.get(name), self.others.get(name)
+        if other is not None and other[0] == stamp:
+            others[name] = other
+            return None
+        if known is not None and (known.stamp == stamp or known.grown(stamp)):
+            return known
+        return RunFile(self.path / name, stamp)
+
+    def forget(self, run: RunFile) -> None:
+        """Find a file anew that is not the one that it was."""
+        with self._lock:
+            self._runs.pop(run.name, None)
+            self._scanned = -POLL
+
+    # --- The thread
+
+    def _read(self) -> None:
+        """Read the figures of every run, those that grow first."""
+        while True:
+            self._work.wait()
+            run = self._next()
+            if run is None:
+                self._work.clear()
+                continue
+            for _ in self._reading(run):
+                while (growing := self._next(growing=True)) not in (None, run):
+                    for _ in self._reading(growing):
+                        pass
+
+    def _next(self, *, growing: bool = False) -> RunFile | None:
+        runs = sorted(self._runs.values(), key=lambda run: (run.growing, run.stamp.time))
+        waiting = (run for run in reversed(runs) if not run.is_read)
+        run = next(waiting, None)
+        return run if run is None or run.growing or not growing else None
+
+    def _reading(self, run: RunFile) -> Iterator[None]:
+        """Read a run to its end; one that cannot be read any more is found anew."""
+        try:
+            for _ in run.read():
+                self.version += 1
+                yield
+        except (FileNotFoundError, ReplacedError):
+            self.forget(run)
+        except (OSError, RagEvalError):  # the rest of it is lost
+            run.bad += 1
+            run.is_read = True
+        self.version += 1

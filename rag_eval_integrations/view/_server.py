@@ -1,0 +1,51 @@
+"""Listens for a browser: at a port that is free, until Ctrl-C."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import TYPE_CHECKING
+
+from rag_eval_integrations.errors import ConfigurationError, extra
+
+with extra("view", "uvicorn"):
+    import uvicorn
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+_NEXT = 100
+"""Ports that are tried, to name one that is free."""
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Listen at an address.
+
+    Raises:
+        ConfigurationError: the port is taken; names the next free one.
+        OSError: there is no such address.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    taken = None
+    for place in range(port, min(port + _NEXT, 65_536)):
+        try:
+            listener = socket.create_server((host, place), family=family)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            taken = error
+            continue
+        if taken is None:
+            return listener
+        listener.close()
+        raise ConfigurationError("--port", port, f"is taken; --port {place} is free")
+    raise ConfigurationError("--port", port, "is taken, and so are the next ones")
+
+
+def server(app: ASGIApp) -> uvicorn.Server:
+    """Make the server; its `run` answers until a signal, which open connections do not delay."""
+    config = uvicorn.Config(
+        app, log_level="critical", access_log=False, server_header=False,
+        lifespan="off", timeout_graceful_shutdown=0, ws="none",
+    )  # fmt: skip
+    return uvicorn.Server(config)
