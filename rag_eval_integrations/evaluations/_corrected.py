@@ -14,9 +14,9 @@ nothing about people's labels has the weight 0, and their plain mean remains.
 * The variance is the jackknife's. It leaves out one conversation after the other and finds w anew
   each time, so that neither calls that depend on each other nor a weight found by few labels make
   it too small. The share 1 - n / N remains of it: people have spoken about the rest.
-* The interval is Wilson's at the effective size m = mean · (1 - mean) / variance, which is how
-  surveys of unequal sampling make one (Kott and Carr 1997), with Student's t for the effective
-  number of conversations. Student's t around the mean itself covers too seldom where nearly all
+* The interval is Wilson's at the effective size m = mean · (1 - mean) / variance, as a comparison
+  of intervals in complex surveys recommends (PMC6690503), with Student's t for the effective number
+  of conversations. Student's t around the mean itself covers too seldom where nearly all
   labels are alike: in 92.8 % of draws of 50 labels of answers that are 92 % adherent.
 * Where the labels show no spread, as all of them are 1 or just as the judge said, the variance is
   mean · (1 - mean) / n. So no interval has the width 0 before all calls are labelled.
