@@ -168,7 +168,8 @@ class FolderPages:
         try:
             return HTMLResponse("".join(compare_runs(found)))
         except RagEvalError as error:
-            return _message("These runs cannot be compared", str(error), 409)
+            why = getattr(error, "why", str(error))
+            return _message("These runs cannot be compared", why, 409)
 
     async def label(self, request: Request) -> Response:
         """Save a correction."""
