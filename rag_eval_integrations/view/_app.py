@@ -6,6 +6,7 @@ name that leads here by a trick of DNS, and a request that another site makes, a
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import socket
 from collections.abc import Callable, Sequence
@@ -60,7 +61,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, token: str, host: str, port: int) -> None:
         self._app = app
-        self._token = token
+        self._proof = _proof_of(token)
         self._names = {"localhost", host.lower(), socket.gethostname().lower()}
         self._cookie = f"rag-eval-view-{port}"
 
@@ -87,17 +88,15 @@ class Guard:
             if origin.partition("://")[2] != host:
                 return _message("Refused", "Another site made this request.", 403)
         given = request.query_params.get("token") if request.url.path == "/" else None
-        if given is not None and self._opens(given):
+        if given is not None and secrets.compare_digest(_proof_of(given), self._proof):
             answer = RedirectResponse("/", 303)
-            answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
+            answer.set_cookie(self._cookie, self._proof, httponly=True, samesite="strict")
             return answer
-        if not self._opens(request.cookies.get(self._cookie, "")):
+        shown = request.cookies.get(self._cookie, "").encode()
+        if not secrets.compare_digest(shown, self._proof.encode()):
             words = "Open the address that `rag-eval view` printed last, with its token."
             return _message("No token", words, 403)
         return None
-
-    def _opens(self, given: str) -> bool:
-        return secrets.compare_digest(given.encode(), self._token.encode())
 
     def _is_ours(self, host: str) -> bool:
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
@@ -107,6 +106,11 @@ class Guard:
         except ValueError:
             return name in self._names
         return True
+
+
+def _proof_of(token: str) -> str:
+    """Return what a cookie holds of a token, which may be any text."""
+    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def _message(title: str, words: str, status: int) -> Response:
@@ -168,7 +172,8 @@ class FolderPages:
         try:
             return HTMLResponse("".join(compare_runs(found)))
         except RagEvalError as error:
-            return _message("These runs cannot be compared", str(error), 409)
+            why = getattr(error, "why", str(error))
+            return _message("These runs cannot be compared", why, 409)
 
     async def label(self, request: Request) -> Response:
         """Save a correction."""

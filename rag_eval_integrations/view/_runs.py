@@ -125,6 +125,7 @@ class RunFile:
         self._offsets: list[int] = []
         """Of the first call of each page."""
         self._count = 0
+        self._counted: Stamp | None = None
         self._indexing = threading.Lock()
         self.first = self._first()
 
@@ -204,12 +205,16 @@ class RunFile:
 
     def count(self) -> int:
         """Count the rows that the file holds now, and note where pages begin."""
-        with self._indexing, self._opened() as stream:
-            for offset, _ in self._pages.lines(stream, growing=self.growing):
-                if self._count % PAGE == 0:
-                    self._offsets.append(offset)
-                self._count += 1
-        return self._count
+        with self._indexing:
+            if self._counted == self.stamp:
+                return self._count
+            self._counted = self.stamp
+            with self._opened() as stream:
+                for offset, _ in self._pages.lines(stream, growing=self.growing):
+                    if self._count % PAGE == 0:
+                        self._offsets.append(offset)
+                    self._count += 1
+            return self._count
 
     def calls(self, first: int, most: int) -> list[Line[Evaluation]]:
         """Read calls.

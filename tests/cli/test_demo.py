@@ -214,3 +214,10 @@ def test_prints_as_it_goes(tmp_path: Path) -> None:
     assert running
     assert "Call 6, LlamaIndex" in rest
     assert process.returncode == 0
+
+
+def test_its_last_line_opens_the_runs(done: Demo) -> None:
+    """As a command that can be pasted."""
+    _, screen, out = done
+
+    assert screen.splitlines()[-1] == f"rag-eval view {out}"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 from browser import Opened, chromium
@@ -22,7 +24,7 @@ from rag_eval_integrations.view._server import listening, server
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-TOKEN = "the-token"
+TOKEN = "the-tokén"
 
 
 class Served:
@@ -31,7 +33,7 @@ class Served:
     def __init__(self, folder: Folder | None, port: int) -> None:
         self._folder, self.port = folder, port
         self.address = f"http://127.0.0.1:{port}"
-        self.cookie = f"rag-eval-view-{port}={TOKEN}"
+        self.cookie = f"rag-eval-view-{port}={sha256(TOKEN.encode()).hexdigest()}"
 
     @property
     def folder(self) -> Folder:
@@ -111,7 +113,7 @@ def tab(browser: Browser, served: Served, **options: Any) -> Iterator[Opened]:
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
     context.set_default_timeout(90_000)
     opened = Opened(context.new_page())
-    opened.page.goto(f"{served.address}/?token={TOKEN}")
+    opened.page.goto(f"{served.address}/?token={quote(TOKEN)}")
     yield opened
     assert opened.messages == []
     assert all(url.startswith(served.address) for url in opened.requests)

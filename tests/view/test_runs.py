@@ -177,11 +177,13 @@ def test_damage_is_told_and_costs_the_damaged_rows_alone(tmp_path: Path) -> None
         until(lambda: all(run.is_read for run in served.folder.runs()))
         page = served.text()
         one = served.text("/run/a.jsonl")
-        served.text("/run/b.jsonl.gz")
+        damaged = served.text("/run/b.jsonl.gz")
+        again = served.text("/run/b.jsonl.gz")
 
     assert page.count("1 row cannot be read") == 1
     assert "rows cannot be read" in page
     assert "1 row cannot be read" in one
+    assert damaged == again
 
 
 def test_hostile_names_and_texts_do_nothing(tmp_path: Path) -> None:

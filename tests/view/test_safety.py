@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from report_rows import evaluations
@@ -26,7 +27,7 @@ def _runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("given", ["", "wrong", f"{TOKEN}x", "é"])
+@pytest.mark.parametrize("given", ["", "wrong", TOKEN, "é", "0" * 64])
 def test_without_the_token_nothing_is_shown(served: Served, place: str, given: str) -> None:
     """Neither a missing nor a wrong cookie opens any page, and no name of a file is told."""
     cookie = f"rag-eval-view-{served.port}={given}".encode().decode("latin-1") if given else ""
@@ -39,14 +40,14 @@ def test_without_the_token_nothing_is_shown(served: Served, place: str, given: s
 
 def test_the_token_becomes_a_cookie_by_one_redirect(served: Served) -> None:
     """Scripts cannot read it, other sites do not send it, and no address holds it afterwards."""
-    status, headers, _ = served.ask(f"/?token={TOKEN}", Cookie="")
+    status, headers, _ = served.ask(f"/?token={quote(TOKEN)}", Cookie="")
 
     assert (status, headers["location"]) == (303, "/")
     name, *rules = headers["set-cookie"].split("; ")
     assert name == served.cookie
     assert {rule.lower() for rule in rules} == {"httponly", "path=/", "samesite=strict"}
     assert served.ask("/?token=wrong", Cookie="")[0] == 403
-    assert served.ask(f"/run/a.jsonl?token={TOKEN}", Cookie="")[0] == 403
+    assert served.ask(f"/run/a.jsonl?token={quote(TOKEN)}", Cookie="")[0] == 403
 
 
 def test_pages_tell_the_browser_what_is_allowed(served: Served) -> None:

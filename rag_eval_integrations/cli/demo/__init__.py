@@ -113,10 +113,9 @@ def run_demo(out: Path, console: Console) -> int:
     console.print(_NEXT[0])
     console.print(f"rag-eval compare {plain(pair)}", soft_wrap=True)
     console.print(_NEXT[1])
+    console.print("A browser shows these runs, and others as they grow:")
     view = shlex.join(["rag-eval", "view", str(out)])
-    console.print(
-        f"A browser shows all of it, and runs as they grow: {plain(view)}", soft_wrap=True
-    )
+    console.print(plain(view), soft_wrap=True)
     if failed:
         console.print(f"{failed} calls could not be captured; see the log for the reasons.")
         return 2
