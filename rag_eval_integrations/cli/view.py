@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from rag_eval_integrations._visible import counted
 from rag_eval_integrations.cli._arguments import ViewOptions
-from rag_eval_integrations.cli._terminal import print_stdout
+from rag_eval_integrations.cli._terminal import end_now, print_stdout
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.store import Store
 
@@ -61,7 +61,8 @@ def view(options: ViewOptions) -> int:
             import webbrowser  # noqa: PLC0415
 
             webbrowser.open(address)  # the port listens already
-        server(application(routes, token, options.host, port)).run(sockets=[listener])
+        app = application(routes, token, options.host, port)
+        server(app, lambda signal: end_now(128 + signal)).run(sockets=[listener])
     return 0
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
 
 from rag_eval_integrations.errors import ConfigurationError, extra
 
@@ -42,10 +43,19 @@ def listening(host: str, port: int) -> socket.socket:
     raise ConfigurationError("--port", port, "is taken, and so are the next ones")
 
 
-def server(app: ASGIApp) -> uvicorn.Server:
-    """Make the server; its `run` answers until a signal, which open connections do not delay."""
+def server(app: ASGIApp, end: Callable[[int], NoReturn] | None = None) -> uvicorn.Server:
+    """Make the server, whose `run` answers until it is ended.
+
+    Args:
+        app: what answers.
+        end: called with the number of a signal, to end the process at once: a page that is being
+            made, which no signal stops, must not delay it. None to wait for it.
+    """
     config = uvicorn.Config(
         app, log_level="critical", access_log=False, server_header=False,
         lifespan="off", timeout_graceful_shutdown=0, ws="none",
     )  # fmt: skip
-    return uvicorn.Server(config)
+    made = uvicorn.Server(config)
+    if end is not None:
+        made.handle_exit = lambda sig, frame: end(sig)  # type: ignore[method-assign]
+    return made
