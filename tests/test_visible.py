@@ -150,9 +150,13 @@ _OURS = {"cli/__init__.py", "cli/_terminal.py"}
 _PRINTING = {
     "print": _OURS,
     "echo": {"cli/__init__.py"},  # the version
-    # `agreement` and `_terminal` ask whether it is a terminal; rows are ASCII without DEL;
-    # what a page shows was made visible as it was rendered.
-    "stdout": {*_OURS, "cli/_console.py", "cli/agreement.py", "cli/report.py", "dataset/files.py"},
+    # `agreement`, `review` and `_terminal` ask whether it is a terminal; rows are ASCII without
+    # DEL; what a page shows was made visible as it was rendered; git's own is read by `_options`.
+    "stdout": {
+        *_OURS,
+        *("cli/_console.py", "cli/_options.py", "cli/agreement.py", "cli/report.py"),
+        *("cli/review.py", "dataset/files.py"),
+    },
     "stderr": {*_OURS, "cli/_console.py", "cli/_progress.py"},
     "Console": {"cli/_progress.py", "evaluations/console.py"},  # which writes to a text
     "getLogger": {"_visible.py"},
