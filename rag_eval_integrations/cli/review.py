@@ -52,6 +52,8 @@ def review(options: ReviewOptions) -> int:
         raise ConfigurationError("review", None, why, missing=True)
     evals = Input(options.evals)
     evals.check(folder=True)
+    if str(options.out) == "-":
+        raise ConfigurationError("--out", "-", "labels are appended to a file: name one")
     if evals.is_file(options.out):
         raise ConfigurationError("--out", str(options.out), "is the input file")
     if page is not None:
@@ -60,8 +62,7 @@ def review(options: ReviewOptions) -> int:
     draw, calls = drawn(options, EvaluationsFile(evals, bad.tell))
     if page is not None:
         _page.write(page, review_page(calls, draw, who, options.out.name), field="--page")
-        made = f"Wrote {page}, which asks about {counted(len(calls), 'call')}"
-        print_stdout(f"{made} and downloads {options.out.name}")
+        print_stdout(f"Wrote {page}, which downloads {options.out.name}. {_length_of(calls)}")
         return bad.end("left out", skip=options.skip_invalid)
     with LabelsWriter(options.out, who, draw, field="--out") as labels:
         review = _Review(calls, labels)
@@ -69,6 +70,7 @@ def review(options: ReviewOptions) -> int:
         def says() -> str:
             return f"{review.done()} labelled whole in {options.out}."
 
+        print_stdout(_length_of(calls))
         with kept(says), _single_keys() as key:
             review.ask(key)
         print_stdout(says())
@@ -102,6 +104,16 @@ class _Unit(NamedTuple):
     estimate: tuple[float, float] | None
     """P(adherent) and its standard error."""
     adherent: float | None
+
+
+def _length_of(calls: Sequence[Evaluation]) -> str:
+    """Say how much is asked."""
+    keys = [sentence.key for call in calls for sentence in asked(call)]
+    answers = sum(not key[0].isdigit() for key in keys)
+    return (
+        f"{counted(len(calls), 'call')}: {counted(answers, 'sentence')} of answers and "
+        f"{len(keys) - answers:,} of documents."
+    )
 
 
 def drawn(options: ReviewOptions, evals: EvaluationsFile) -> tuple[Draw, list[Evaluation]]:

@@ -1,15 +1,15 @@
 """Evaluations beside a file of people's labels: the draw that is whole, and the means it corrects.
 
-A draw is whole where each of its calls is labelled whole, by one person or by several together; of
-several people's labels of a call, the latest count. What a label was given for does not matter: a
-call of the draw that somebody corrected alone is labelled, too. Of several whole draws from the
-same calls, the largest one counts.
+A draw is whole where each of its calls was labelled whole for it, by one person or by several
+together; of several people's labels of a call, the latest count. Other labels of the file, single
+corrections too, are left out. Of several whole draws from the same calls, the largest one counts.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from rag_eval_integrations._visible import counted
 from rag_eval_integrations.dataset._labels_file import (
@@ -47,10 +47,18 @@ class Corrections:
         self._path = path
         self._file = LabelsFile(path)
         if self._file.bad:
-            raise self._refused(f"line {self._file.bad[0].number}: {self._file.bad[0].error}")
-        self._gold = self._file.gold()
-        draws = (draw for call in self._gold.values() for draw in call.draws)
-        self._draws = list(dict.fromkeys(draw for draw in draws if draw.pick == "random"))
+            why = "a line that was cut off is taken away where `rag-eval review` goes on"
+            raise self._refused(f"{self._file.bad[0].error} ({why})")
+        self._rows: dict[Draw, dict[str, dict[str, Any]]] = {}
+        """Random order of a population → row key → the latest row with all labels."""
+        self._draws: list[Draw] = []
+        self._count = 0
+        for call in self._file.calls.values():
+            self._count += max(1, len(call.draws))
+            for draw, row in call.draws.items():
+                if draw.pick == "random":
+                    self._rows.setdefault(draw._replace(n=None), {})[call.row_key] = row
+                    self._draws += [] if draw in self._draws else [draw]
         self._keys: list[str] = []
         self._judged = Means()
         self._labelled: dict[int, Evaluation] = {}
@@ -58,7 +66,7 @@ class Corrections:
     def add(self, evaluation: Evaluation) -> None:
         """Add an evaluation; one of which people are asked nothing is not in the population."""
         if asked(evaluation):
-            if evaluation.row_key in self._gold:
+            if any(evaluation.row_key in rows for rows in self._rows.values()):
                 self._labelled[len(self._keys)] = evaluation
             self._keys.append(evaluation.row_key)
             self._judged.add(evaluation)
@@ -81,7 +89,7 @@ class Corrections:
         drawn = [self._labelled[place] for place in self._places(draw)]
         splitter, people = Punkt(), []
         for evaluation in drawn:
-            labelled = labelled_from(self._gold[evaluation.row_key].whole or {}, splitter)
+            labelled = labelled_from(self._of(draw)[evaluation.row_key], splitter)
             people.append(score_gold(labelled, trace_of(evaluation.scores) or Trace()))
         means = {}
         for name in CORRECTED:
@@ -99,9 +107,8 @@ class Corrections:
                 means[name] = corrected(judged.mean, judged.n, pairs)
         if not means:
             raise self._refused(f"people's labels tell of {', '.join(CORRECTED)}: none is here")
-        keys = {evaluation.row_key for evaluation in drawn}
-        others = {key for key, _ in self._file.calls} - keys
-        return CorrectedMeans(means, len(drawn), len(self._keys), draw.seed, len(others))
+        others = self._count - len({evaluation.row_key for evaluation in drawn})
+        return CorrectedMeans(means, len(drawn), len(self._keys), draw.seed, others)
 
     def _draw(self) -> Draw:
         """Return the largest random draw from the evaluations that is whole."""
@@ -117,11 +124,15 @@ class Corrections:
             raise self._refused(f"{why}; use the evaluations that were reviewed, all of them")
         ours.sort(key=lambda draw: (-(draw.n or 0), draw.seed))
         for draw in ours:
-            if all(place in self._labelled for place in self._places(draw)):
+            if all(self._keys[place] in self._of(draw) for place in self._places(draw)):
                 return draw
-        done = sum(place in self._labelled for place in self._places(ours[0]))
+        done = sum(self._keys[place] in self._of(ours[0]) for place in self._places(ours[0]))
         why = f"has labels of {done:,} of the {counted(ours[0].n or 0, 'call')} of its draw"
         raise self._refused(f"{why}: go on with `rag-eval review` until all of them are labelled")
+
+    def _of(self, draw: Draw) -> dict[str, dict[str, Any]]:
+        """Return the rows of the random order that a draw begins; a larger one goes on with it."""
+        return self._rows[draw._replace(n=None)]
 
     def _places(self, draw: Draw) -> list[int]:
         """Return the places of a draw's calls among all."""

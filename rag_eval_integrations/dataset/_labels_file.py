@@ -137,8 +137,8 @@ class CallLabels:
     """The latest answer to each key."""
     whole: dict[str, Any] | None = None
     """The latest row with all labels; None while some are missing."""
-    draws: dict[Draw, None] = field(default_factory=dict)
-    """The draws under which it was labelled whole, in order."""
+    draws: dict[Draw, dict[str, Any]] = field(default_factory=dict)
+    """The draws under which it was labelled whole, in order, each with its latest row."""
 
 
 class LabelsFile:
@@ -171,7 +171,7 @@ class LabelsFile:
             call.answers[line.key] = line.label
         else:
             call.whole = whole
-            call.draws[Draw(line.pick, line.n, line.seed, line.population)] = None
+            call.draws[Draw(line.pick, line.n, line.seed, line.population)] = whole
 
     def gold(self) -> dict[str, CallLabels]:
         """Return the labels of each whole call; of several people's, the latest."""
@@ -373,8 +373,9 @@ class LabelsWriter:
         """Yield the whole row of a call; nothing while answers are missing."""
         if self.is_whole(evaluation):
             call = self.calls[evaluation.row_key]
-            call.draws[self._draw] = None
-            yield whole_row(evaluation, call.answers)
+            row = whole_row(evaluation, call.answers)
+            call.draws[self._draw] = row
+            yield row
 
     def _append(self, *rows: dict[str, Any]) -> None:
         """Append rows, by one write, so that an answer and its whole row are both there."""

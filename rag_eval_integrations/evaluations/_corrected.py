@@ -105,14 +105,14 @@ class CorrectedMeans:
         lines = [f"Corrected by people's labels of {labelled} (seed {self.seed})."]
         if self.drawn < self.calls:
             most = max(figures.labels_to_halve for figures in self.means.values())
-            review = f"rag-eval review --n {most} --seed {self.seed}"
+            review = f"rag-eval review EVALS -o LABELS --n {most} --seed {self.seed}"
             lines += [
                 f"With 95 % confidence, labels of all {self.calls:,} have a mean in the interval.",
                 f"{most:,} labels in all would make the intervals half as wide: {review}.",
             ]
         if self.left_out:
             other = counted(self.left_out, "other labelled call is", "other labelled calls are")
-            lines.append(f"{other} left out, as not of this draw.")
+            lines.append(f"{other} left out: not of this draw, or labelled again later.")
         return lines
 
     def __str__(self) -> str:

@@ -53,8 +53,8 @@ class Retrieval(NamedTuple):
     """Digest of question, history and document sentences, and which are of earlier turns."""
     relevant: int
     """A bit for each document sentence, the first one's lowest."""
-    counted: tuple[str | None, int | None, str | None]
-    """Formulas, baseline and splitter of the scores."""
+    counted: tuple[str | None, int | None, str | None, str | None]
+    """Formulas, baseline, splitter and judge of the scores."""
     as_recorded: bool
     """Whether keys repeat or name no sentence, as `--raw-keys` counts them."""
 
@@ -74,7 +74,7 @@ class Retrieval(NamedTuple):
         return cls(
             _digest([evaluation.question, turns, sentences, evaluation.earlier]),
             sum(1 << places[key] for key in relevant & places.keys()),
-            shared((by.formulas, by.relevance_baseline, by.splitter)),
+            shared((by.formulas, by.relevance_baseline, by.splitter, by.judge)),
             len(relevant) + len(used) < listed or not relevant | used <= places.keys(),
         )
 

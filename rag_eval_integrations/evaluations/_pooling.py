@@ -29,7 +29,7 @@ OF_RETRIEVAL = ("context_relevance", *LABEL_RETRIEVAL_SCORES)
 
 Pairs = Sequence[tuple[CallInBrief, CallInBrief]]
 
-_OTHERS = ("other formulas", "another relevance baseline", "another splitter")
+_OTHERS = ("other formulas", "another relevance baseline", "another splitter", "another judge")
 _AS_RECORDED = "keys as recorded, by `--raw-keys`"
 
 

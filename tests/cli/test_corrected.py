@@ -63,13 +63,19 @@ def drawn(calls: list[Evaluation], n: int, seed: int = 3) -> list[Evaluation]:
     return [calls[place] for place in random_order([c.row_key for c in calls], seed)[:n]]
 
 
-def label(calls: Iterable[Evaluation], draw: Draw, who: str = "ann", only: str = "") -> None:
+def label(
+    calls: Iterable[Evaluation],
+    draw: Draw,
+    who: str = "ann",
+    only: str = "",
+    opposite: bool = False,
+) -> None:
     """A person's labels of calls, or the answers to one key."""
     with LabelsWriter(LABELS, who, draw, now=lambda: datetime(2026, 1, 2, tzinfo=UTC)) as labels:
         for each in calls:
             for sentence in asked(each):
                 if only in ("", sentence.key):
-                    labels.answer(each, sentence.key, said(each, sentence.key))
+                    labels.answer(each, sentence.key, said(each, sentence.key) != opposite)
 
 
 def recorded(store: Store, evaluation: Evaluation) -> None:
@@ -128,7 +134,7 @@ def test_the_report_shows_the_corrected_means(evals: Path, rag_eval: Command) ->
         assert f">{by_hand.mean:.3f}</td>" in page.split('id="corrected-heading"')[1]
     most = max(figures["labels_to_halve"] for figures in content["means"].values())
     assert f"{most} labels in all would make the intervals half as wide" in done.out
-    assert f"rag-eval review --n {most} --seed 3" in page
+    assert f"rag-eval review EVALS -o LABELS --n {most} --seed 3" in page
 
 
 def test_the_gate_holds_the_lower_end(evals: Path, rag_eval: Command) -> None:
@@ -170,13 +176,14 @@ def test_other_rows_of_the_file_are_left_out(evals: Path, rag_eval: Command) -> 
     label(rest[:3], draw_of(CALLS, 3, "low"), "bob")
     label(rest[3:4], Draw("single", None, 0, draw.population), "bob")
     label(rest[4:5], draw_of(CALLS, 20), "bob", only="a")
+    label(drawn(CALLS, 10)[:1], Draw("single", None, 0, draw.population), "zed", opposite=True)
 
     done = rag_eval("report", evals, "-o", "after.json", "--labels", LABELS, code=0)
 
     before, after = (json.loads(Path(f"{name}.json").read_text())["corrected"]
                      for name in ("before", "after"))  # fmt: skip
-    assert after == before | {"left_out": 5}
-    assert "5 other labelled calls are left out" in done.out
+    assert after == before | {"left_out": 6}
+    assert "6 other labelled calls are left out" in done.out
 
 
 def test_people_can_share_a_draw_and_draw_more(evals: Path, rag_eval: Command) -> None:
