@@ -14,6 +14,7 @@ from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.evaluations._call_view import SIGNS, STATES, View, bad_scores, view_of
 from rag_eval_integrations.evaluations.console import cell, score_names
 from rag_eval_integrations.evaluations.summary import Summary, maker_words
+from rag_eval_integrations.metrics._outcome import gravity
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records._shown import makers
 
@@ -170,20 +171,23 @@ def _legend_html() -> str:
 
 
 def evaluations_html(evaluations: Sequence[Evaluation], missing: str = "") -> str:
-    """Show the first 20 evaluations in at most 100 kB; the rest is in `.report(path)`.
+    """Show 20 evaluations in at most 100 kB, of more the gravest; the rest is in `.report(path)`.
 
     Args:
         evaluations: all of them.
         missing: what stands behind their number: the calls that are still being judged.
     """
-    shown = evaluations[:_MOST_ROWS]
+    numbers = list(range(len(evaluations)))
+    if len(evaluations) > _MOST_ROWS:
+        numbers = sorted(sorted(numbers, key=lambda n: gravity(evaluations[n]))[:_MOST_ROWS])
+    shown = [evaluations[number] for number in numbers]
     names = score_names(shown)[:_MOST_COLUMNS]
     head = "".join(_head(Summary.of(evaluations), names, missing))
     end = f"</table>{_legend_html()}</div>"
     left = _MOST_BYTES - len(head.encode()) - len(end.encode()) - _LAST_WORDS
     parts, rows = [head], 0
     for place, evaluation in enumerate(shown):
-        row = _row(place + 1, evaluation, names)
+        row = _row(numbers[place] + 1, evaluation, names)
         left -= len(row.encode())
         # What one call leaves unused is the next ones'; a row without sentences still says most.
         share = (left + len(row.encode())) // (len(shown) - place) - len(row.encode()) - _LAST_WORDS
@@ -199,7 +203,7 @@ def evaluations_html(evaluations: Sequence[Evaluation], missing: str = "") -> st
             left -= len(details.encode())
             parts.append(details)
     if more := len(evaluations) - rows:
-        note = f"<p>{more:,} more: <code>.report(path)</code></p>"
+        note = f"<p>{more:,} less grave: <code>.report(path)</code></p>"
         end = end.replace("</table>", f"</table>{note}", 1)
     return "".join([*parts, end])
 

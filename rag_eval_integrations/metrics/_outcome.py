@@ -38,6 +38,12 @@ def outcome(evaluation: Evaluation) -> Outcome:
     return "sound" if verdicts or _is_grounded(evaluation) else "no_verdict"
 
 
+def gravity(evaluation: Evaluation) -> int:
+    """Rank a call by its outcome, 0 the gravest; all that are not failing are equal."""
+    name = outcome(evaluation)
+    return FAILING.index(name) if name in FAILING else len(FAILING)
+
+
 def _is_grounded(evaluation: Evaluation) -> bool:
     return "adherence" in evaluation.scores and evaluation.scores["adherence"].value == 1
 

@@ -343,7 +343,7 @@ def test_a_cell_shows_the_first_calls_by_sentence(evaluations: Evaluations) -> N
         classes = (attributes.get("class") or "").split()
         assert all(name.startswith("rag-eval") for name in classes)
     assert page.tags.count("details") == 20
-    assert "11 more: .report(path)" in text
+    assert "11 less grave: .report(path)" in text
     assert "Each sentence has a key" in text
     wrong = next(
         sentence

@@ -157,4 +157,10 @@ def test_no_text_acts() -> None:
     names = {name for attributes in shown.attributes for name in attributes}
     assert not [name for name in names if name.startswith("on") or name in ("style", "src")]
     links = {each["href"] for each in shown.attributes if "href" in each}
-    assert {str(link).split("-")[0] for link in links} == {"#main", "#top", "#0"}
+    assert {str(link).split("-")[0] for link in links} == {
+        "#main",
+        "#top",
+        "#0",
+        "#scores",
+        "#changed",
+    }

@@ -20,6 +20,7 @@ from rag_eval_integrations.evaluations.console import (
     marks_legend,
     plain,
 )
+from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.metrics import diagnose
 from rag_eval_integrations.records import Evaluation, RagCall, to_line
@@ -41,9 +42,9 @@ ESTIMATES = (
 INTRODUCTION = (
     "Two small RAG apps, one made with LangChain and one with LlamaIndex, answer six questions "
     "from the manual of a weather station (nine documents, two retrieved per question). Their "
-    "models are scripted, so that no key is needed; retrieval, capture and scores are real. Two "
-    "faults are planted: one answer invents a sentence, and for one question the retrieval finds "
-    "nothing relevant."
+    "models are scripted, so that no key is needed; retrieval, capture and scores are real. One "
+    "answer invents a sentence; for another question the retrieval finds nothing relevant, and the "
+    "app says that it does not know."
 )
 
 _NEXT = (
@@ -184,6 +185,8 @@ def _print_together(evaluations: list[Evaluation], console: Console) -> None:
 
     console.print()
     console.rule("All calls", align="left", characters="-", style="dim")
+    console.print(Summary.of(evaluations).verdict(), style="bold")
+    console.print()
     console.print(calls_overview(evaluations))
     patterns = {diagnosis.pattern: diagnosis for row in evaluations
                 for diagnosis in diagnose(row.scores)}  # fmt: skip
