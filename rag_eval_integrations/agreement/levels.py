@@ -39,7 +39,6 @@ from rag_eval_integrations.errors import ConfigurationError
 
 Numbers = Sequence[float | None]
 Names = Sequence[str | None]
-_UNIT = (0.0, 1.0)
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,10 @@ class Snapshot(NamedTuple):
     score: float | None
     header: str | None = None
 
+    def document(self) -> Document:
+        """Make the record."""
+        return Document(**self._asdict())
+
 
 class Context(NamedTuple):
     """The documents that the model saw, and how they are known."""

@@ -14,17 +14,8 @@ from rag_eval_integrations._answer import fields_of
 from rag_eval_integrations._prompt_search import is_begun
 from rag_eval_integrations.capture._calls import Snapshot, finite, json_object, json_value
 from rag_eval_integrations.capture._delivery import UnusableError, text
+from rag_eval_integrations.records._json import NAMES
 
-KEYS = (
-    "documents",
-    "context",
-    "contexts",
-    "source_documents",
-    "retrieved_documents",
-    "retrieved_context",
-    "retrieved_contexts",
-)
-"""Keys under which documents stand in an app's inputs and outputs."""
 _TEXTS = ("text", "page_content", "content", "passage", "chunk", "snippet", "body")
 _NAMES = ("id", "node_id", "id_", "chunk_id", "doc_id", "document_id", "source_id", "_id")
 _SCORES = ("score", "relevance_score", "rerank_score", "similarity")
@@ -41,7 +32,7 @@ _ABOUT = (
 def documents_seen(
     given: object, own: Callable[[Any], Snapshot | None] | None = None
 ) -> list[Snapshot]:
-    """Copy the documents of a list, or of a mapping that holds one under a usual key or is one.
+    """Copy the documents of a list, or of a mapping that holds one under a known name or is one.
 
     Args:
         given: the list or mapping; its documents are of any class, texts, or pairs with a score.
@@ -51,7 +42,9 @@ def documents_seen(
         UnusableError: it is something else, or holds something else.
     """
     if isinstance(given, Mapping):
-        inside = next((given[key] for key in KEYS if given.get(key) is not None), None)
+        inside = next(
+            (given[key] for key in NAMES["documents"] if given.get(key) is not None), None
+        )
         if inside is not None and not isinstance(inside, str):
             return documents_seen(inside, own)
         given = [given if inside is None else inside]
@@ -141,8 +134,7 @@ def shown_lists(
         documents = [
             seen
             for seen in documents
-            if seen.text.strip() not in others
-            and not any([seen.text in other or other in seen.text for other in known])
+            if seen.text.strip() not in others and not _is_known(seen.text, known)
         ]
         shown = any(_is_shown(seen.text.strip(), exchange) for seen in documents)
         if shown or (documents and not exchange and _DOCUMENTS.search(name)):
@@ -151,6 +143,11 @@ def shown_lists(
         for key, part in fields_of(value).items():
             if not isinstance(part, str):
                 yield from shown_lists(part, exchange, others, known, str(key), depth + 1)
+
+
+def _is_known(text: str, known: Iterable[str]) -> bool:
+    """Return whether a text is a copy or a part of a known one, or holds one."""
+    return any(text in other or other in text for other in known)
 
 
 def as_json(result: object) -> object:

@@ -203,6 +203,10 @@ class Judging(Answers):
         """
         return {"base_url": self.base_url, **self.answers()}
 
+    def wording(self) -> dict[str, str | None]:
+        """Return what an `openai:` model is told and asked to tell, by the name of the field."""
+        return {"instructions": self.instructions, "explanations": self.explanations}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Asking(Judging):
@@ -265,6 +269,25 @@ class Scoring(Formulas, Asking):
     id_key: str | None = _metric(
         "Field of a document's metadata to match, not its id.", metavar="FIELD"
     )
+
+    def trace(self) -> dict[str, Any]:
+        """Return the arguments of `trace_from`."""
+        return {
+            "formulas": self.formulas,
+            "relevance_baseline": self.relevance_baseline,
+            "calibration": self.calibration,
+        }
+
+    def metric_settings(self) -> dict[str, Any]:
+        """Return the settings of G-Eval and of `retrieval` that were given, by their arguments."""
+        settings = {
+            "estimator": self.geval_estimator,
+            "samples": self.geval_samples,
+            "k": self.k,
+            "match": self.match,
+            "id_key": self.id_key,
+        }
+        return {name: value for name, value in settings.items() if value is not None}
 
 
 # --- The commands

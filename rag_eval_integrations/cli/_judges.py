@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from rag_eval_integrations.cli._arguments import Judging
 from rag_eval_integrations.cli._options import text_of
 from rag_eval_integrations.cli._terminal import print_stderr
 from rag_eval_integrations.errors import (
@@ -22,12 +21,19 @@ from rag_eval_integrations.models.completion import Completion, CompletionReques
 
 
 def judge_of(
-    options: Judging, watched: list[WatchedModel] | None = None, **more: object
+    judge: str | None,
+    requests: Mapping[str, Any],
+    wording: Mapping[str, str | None],
+    watched: list[WatchedModel] | None = None,
+    **more: object,
 ) -> Judge | Model:
     """Make the judge that `--judge` names; FORMS lists the forms.
 
     Args:
-        options: the option, and those of every `openai:MODEL` in it.
+        judge: the option's value.
+        requests: the options of every `openai:MODEL` in it, by arguments of `judge_from`; and
+            `cache`, a file for its answers.
+        wording: the options about its prompt, by arguments of `LLMJudge`.
         watched: receives each such model, which then tells at once when it cannot be used.
         **more: arguments of `judge_from` beside the options, or in place of them.
 
@@ -35,21 +41,17 @@ def judge_of(
         ConfigurationError: for a judge that does not exist, naming what was looked for; for an
             option that such a judge does not have: a limit that is not kept is worse than none.
     """
-    name, requests = options.judge or "embedded", options.requests()
-    wording = {"instructions": options.instructions, "explanations": options.explanations}
+    name = judge or "embedded"
     chosen: dict[str, Any] = {field: text for field, text in wording.items() if text is not None}
-    if options.instructions is not None:
-        chosen["instructions"] = text_of(options.instructions, "--instructions")
+    if "instructions" in chosen:
+        chosen["instructions"] = text_of(chosen["instructions"], "--instructions")
 
     def endpoint(name: str) -> Judge | Model:
         """Make the model of an endpoint, watched and cached as the options say.
 
-        It is a judge where they are about its prompt. A dry run needs no key.
+        It is a judge where they are about its prompt.
         """
         arguments: dict[str, Any] = {**requests, **more}
-        # An estimate is wanted before there is a key.
-        if getattr(options, "dry_run", False) and not os.environ.get("OPENAI_API_KEY"):
-            arguments["api_key"] = "none"
         cache = arguments.pop("cache", None)
         model = cast(Model, judge_from(name, **arguments))
         if watched is not None:
@@ -59,12 +61,17 @@ def judge_of(
             model = CachedModel(model, cache)
         return LLMJudge(model, **chosen) if chosen else model
 
-    judge = named_judge(name, "--judge", endpoint)
+    found = named_judge(name, "--judge", endpoint)
     for field, value in {**requests, **wording}.items():
         if value is not None and not asks_endpoint(name):
             option = f"--{field.replace('_', '-')}"
             raise ConfigurationError(option, value, f"is for openai:MODEL, not for judge {name!r}")
-    return judge
+    return found
+
+
+def key_for(*, dry_run: bool) -> dict[str, str]:
+    """Return the `api_key` of a dry run, whose estimate is wanted before there is a key."""
+    return {"api_key": "none"} if dry_run and not os.environ.get("OPENAI_API_KEY") else {}
 
 
 _REFUSED = (401, 403, 404)

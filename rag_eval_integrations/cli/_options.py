@@ -6,10 +6,9 @@ import os
 import re
 import subprocess
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -25,7 +24,6 @@ from rag_eval_integrations.records import Run
 from rag_eval_integrations.records.score import score_hint
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.cli._arguments import EvaluationsOutput, Scoring
     from rag_eval_integrations.metrics.prompty import PromptyMetric
 
 
@@ -42,56 +40,66 @@ _FORMS = ", geval:NAME, FILE.geval.yaml or FILE.metric.prompty"
 """What `--metrics` accepts besides the names of `metric_named`."""
 
 
-def metrics_from(options: Scoring) -> list[Metric]:
+_GRADED = {"estimator": "--geval-estimator", "samples": "--geval-samples"}
+_RANKED = {"k": "--k", "match": "--match", "id_key": "--id-key"}
+"""Arguments of G-Eval and of `retrieval`, and their options."""
+
+
+def metrics_from(
+    names: str,
+    trace: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    variables: Sequence[str] | None = None,
+) -> list[Metric]:
     """Make the metrics named in `--metrics`, with the values of their options and variables.
+
+    Args:
+        names: the metrics, with commas between.
+        trace: arguments of `trace_from`.
+        settings: arguments of G-Eval and `retrieval`, without those that were not given.
+        variables: the values of `--metric-var`.
 
     Raises:
         ConfigurationError: for an unknown metric, or options that contradict each other.
         InputError: for a file that is not a metric.
         OSError: when a file cannot be read.
     """
-    typed = {
-        "estimator": ("--geval-estimator", options.geval_estimator),
-        "samples": ("--geval-samples", options.geval_samples),
-        "k": ("--k", options.k),
-        "match": ("--match", options.match),
-        "id_key": ("--id-key", options.id_key),
-    }
-    ranked: dict[str, Any] = {
-        name: value for name, (_, value) in typed.items() if value is not None
-    }
-    graded: dict[str, Any] = {
-        name: ranked.pop(name) for name in ("estimator", "samples") if name in ranked
-    }
-    if options.k is not None:  # 0 is refused, and so is what is not a number
-        ranks = map(str.strip, options.k.split(","))
+    options = _GRADED | _RANKED
+    graded = {name: settings[name] for name in _GRADED if name in settings}
+    ranked = {name: settings[name] for name in _RANKED if name in settings}
+    if "k" in ranked:  # 0 is refused, and so is what is not a number
+        ranks = map(str.strip, ranked["k"].split(","))
         ranked["k"] = [int(rank) if rank.isascii() and rank.isdigit() else 0 for rank in ranks]
-    settings: dict[str, dict[str, Any]] = {"geval": graded, "retrieval": ranked}
-    trace = partial(trace_from, options.formulas, options.relevance_baseline, options.calibration)
+    by_metric = {"geval": graded, "retrieval": ranked}
     try:
-        metrics = [_metric(name.strip(), trace, settings) for name in options.metrics.split(",")]
+        metrics = [_metric(name.strip(), trace, by_metric) for name in names.split(",")]
     except ConfigurationError as error:
-        if error.field not in typed:
+        if error.field not in options:
             raise
-        raise ConfigurationError(*typed[error.field], error.why) from error
+        field = error.field
+        raise ConfigurationError(options[field], settings[field], error.why) from error
     geval = any(name.startswith("geval:") for metric in metrics for name in metric.names)
     for fields, used, words in (
         (graded, geval, "names no G-Eval metric"),
         (ranked, any(isinstance(m, CallMetric) for m in metrics), "does not name retrieval"),
     ):
         if fields and not used:
-            raise ConfigurationError(*typed[next(iter(fields))], f"--metrics {words}")
-    if options.calibration is not None and not any(isinstance(m, Trace) for m in metrics):
+            first = next(iter(fields))
+            raise ConfigurationError(options[first], settings[first], f"--metrics {words}")
+    calibration = trace["calibration"]
+    if calibration is not None and not any(isinstance(m, Trace) for m in metrics):
         why = "--metrics does not name trace"
-        raise ConfigurationError("--calibration", str(options.calibration), why)
-    _set_variables(metrics, options.metric_var or ())
+        raise ConfigurationError("--calibration", str(calibration), why)
+    _set_variables(metrics, variables or ())
     return metrics
 
 
-def _metric(name: str, trace: Callable[[], Trace], settings: dict[str, dict[str, Any]]) -> Metric:
+def _metric(
+    name: str, trace: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]]
+) -> Metric:
     """Make a metric of a name or a file; its module is imported only then."""
     if name == "trace":
-        return trace()
+        return trace_from(**trace)
     if name.endswith((".geval.yaml", ".geval.yml")):
         from rag_eval_integrations.metrics.geval import read_geval  # noqa: PLC0415
 
@@ -291,23 +299,31 @@ _GIT_S = 2.0
 """Seconds that git may take: a file system may be slow, and the revision is not worth a wait."""
 
 
-def run_from(options: EvaluationsOutput) -> Run:
+def run_from(name: str | None, words: Sequence[str] | None, *, revision: bool) -> Run:
     """Make the run of `--name`, `--tag` and `--no-revision`.
+
+    Args:
+        name: the name.
+        words: the values of `--tag`.
+        revision: whether git is asked for the revision.
 
     Raises:
         ConfigurationError: a tag has no key.
         InputError: name and tags are too long.
     """
     tags = {}
-    for word in options.tag or ():
+    for word in words or ():
         key, equals, value = word.partition("=")
         if not (key and equals):
             raise ConfigurationError("--tag", word, "use KEY=VALUE, such as model=gpt-4o")
         tags[key] = value
     return Run(
-        id=uuid.uuid4().hex, name=options.name, start=datetime.now(UTC),
-        revision=None if options.no_revision else _revision(), tags=tags,
-    )  # fmt: skip
+        id=uuid.uuid4().hex,
+        name=name,
+        start=datetime.now(UTC),
+        revision=_revision() if revision else None,
+        tags=tags,
+    )
 
 
 def _revision() -> str | None:

@@ -160,11 +160,11 @@ def _unknown(key: str, known: set[str]) -> str:
 # --- Where each value comes from
 
 
-def origins(options: Any) -> list[tuple[str, str, str]]:
+def origins(typed: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Return the settings that hold, each with its value and where it comes from.
 
     Args:
-        options: the options of the command that asks; what was typed precedes the settings.
+        typed: the options of the command that asks; what was typed precedes the settings.
     """
     settings = read_settings()
     environment = {
@@ -174,9 +174,9 @@ def origins(options: Any) -> list[tuple[str, str, str]]:
     for key in sorted({*settings.values, *environment}):
         value = environment.get(key, settings.values.get(key))
         source = ENVIRONMENT[key] if key in environment else str(settings.file)
-        typed = getattr(options, key.replace("-", "_"), None)
-        if typed is not None and typed != value:
-            value, source = typed, f"the command line, in place of {source}"
+        own = typed.get(key.replace("-", "_"))
+        if own is not None and own != value:
+            value, source = own, f"the command line, in place of {source}"
         rows.append((key, _without_secrets(key, value), source))
     return rows
 

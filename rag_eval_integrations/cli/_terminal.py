@@ -40,6 +40,16 @@ def print_stdout(text: str) -> None:
     write_stdout(f"{_wrapped(hanging(text), sys.stdout)}\n")
 
 
+def account() -> str:
+    """Name the person whose account this is; empty for an account without a name."""
+    import getpass  # noqa: PLC0415 -- two commands ask
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
+
+
 def _wrapped(text: str, stream: TextIO) -> str:
     """Wrap a text at the width of a terminal; in a file or pipe a line stays a line."""
     width = shutil.get_terminal_size().columns
@@ -181,10 +191,8 @@ def kept(says: Callable[[], str], *, add: str = "", drop: str = "") -> Iterator[
         if interrupted and sys.stderr.isatty():
             print_stderr("")  # after the ^C that the terminal shows
         if words:
-            print_stderr(
-                f"Interrupted. {words} Go on with:" if interrupted
-                else f"FAILED: {words} Once that is mended, go on with:"
-            )  # fmt: skip
+            failed = f"FAILED: {words} Once that is mended, go on with:"
+            print_stderr(f"Interrupted. {words} Go on with:" if interrupted else failed)
             command = [word for word in sys.argv[1:] if word != drop]
             command += [add] if add and add not in command else []
             print_stderr(f"  {shlex.join(['rag-eval', *command])}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rag_eval_integrations import _loop, _target
@@ -23,7 +23,6 @@ from rag_eval_integrations.evaluations.console import add_row
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import Calibration
 from rag_eval_integrations.judges.calibration import ScoreMap
-from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import Evaluation, Usage
 
 
@@ -38,7 +37,15 @@ def calibrate(options: CalibrateOptions) -> int:
         OSError: when a file cannot be read or written.
     """
     *evals, gold = options.files
-    _check(options, evals)
+    _check_files(options.files)
+    if evals:
+        asked = {
+            "judge": options.judge,
+            "formulas": options.formulas,
+            "relevance_baseline": options.relevance_baseline,
+            **options.requests(),
+        }
+        _refuse_for_evaluations(evals[0], asked)
     for path in options.files:
         if options.out.exists() and path.exists() and options.out.samefile(path):
             raise ConfigurationError("--out", str(options.out), "is an input file")
@@ -51,7 +58,19 @@ def calibrate(options: CalibrateOptions) -> int:
     rows = reader.gold(Input(gold), trace)
     check_enough(rows, options.target_error)
     if not evals:
-        predicted = [Row.of(evaluation) for evaluation in _judged(options, gold, trace)]
+        calls = Input(gold)
+        calls.check()
+        progress = Progress(calls, None)
+        judge = judge_of(
+            options.judge,
+            options.requests(),
+            options.wording(),
+            on_wait=progress.wait,
+            max_concurrency=options.max_concurrency,
+        )
+        evaluator = RagEvaluator(judge, [trace], flags=False)
+        judged = _judged(calls, evaluator, options.max_concurrency, progress)
+        predicted = [Row.of(evaluation) for evaluation in judged]
     table, joined = Table.joined(predicted, rows)
     if not joined.rows:
         raise ConfigurationError(
@@ -68,31 +87,31 @@ def calibrate(options: CalibrateOptions) -> int:
     return reader.exit_code()
 
 
-def _check(options: CalibrateOptions, evals: Sequence[Path]) -> None:
-    """Refuse files and options that do not go together."""
-    if len(options.files) > 2:
-        names = ", ".join(map(str, options.files))
+def _check_files(files: Sequence[Path]) -> None:
+    """Refuse too many files, and standard input."""
+    if len(files) > 2:
+        names = ", ".join(map(str, files))
         raise ConfigurationError("files", names, "give GOLD.jsonl, or EVALS.jsonl GOLD.jsonl")
-    if any(str(path) == "-" for path in options.files):
+    if any(str(path) == "-" for path in files):
         raise ConfigurationError("files", "-", "is read more than once; use a file")
-    asked = {"judge": options.judge, "formulas": options.formulas,
-             "relevance_baseline": options.relevance_baseline, **options.requests()}  # fmt: skip
+
+
+def _refuse_for_evaluations(evals: Path, asked: Mapping[str, object]) -> None:
+    """Refuse options of a judge that is asked where its evaluations are given."""
     for name, value in asked.items():
-        if evals and value is not None:
+        if value is not None:
             raise ConfigurationError(
-                f"--{name.replace('_', '-')}", str(value),
-                f"is for a judge that is asked, and {evals[0]} holds its evaluations already",
-            )  # fmt: skip
+                f"--{name.replace('_', '-')}",
+                str(value),
+                f"is for a judge that is asked, and {evals} holds its evaluations already",
+            )
 
 
-def _judged(options: CalibrateOptions, gold: Path, trace: Trace) -> list[Evaluation]:
+def _judged(
+    calls: Input, evaluator: RagEvaluator, max_concurrency: int, progress: Progress
+) -> list[Evaluation]:
     """Have the judge label the calls of the gold rows; leave out those that end in an error."""
-    calls = Input(gold)
-    calls.check()
-    progress = Progress(calls, None)
-    judge = judge_of(options, on_wait=progress.wait, max_concurrency=options.max_concurrency)
-    evaluator = RagEvaluator(judge, [trace], flags=False)
-    evaluations = _loop.run(_evaluated(calls, evaluator, options.max_concurrency, progress))
+    evaluations = _loop.run(_evaluated(calls, evaluator, max_concurrency, progress))
     failed = [evaluation.error for evaluation in evaluations if evaluation.error is not None]
     if failed and len(failed) == len(evaluations):
         raise JudgeError(f"no call was scored: {failed[0].type}: {failed[0].message}")
@@ -130,10 +149,9 @@ def _print(calibration: Calibration) -> None:
             title, "score", "n>", "questions>", "needed>", "RMSE>", "calibration error>", "map"
         )
         for name, score_map in maps.scores.items():
-            add_row(
-                table, name, str(score_map.n), str(score_map.questions), str(score_map.needed),
-                _change(score_map.rmse), _change(score_map.calibration_error), _map_of(score_map),
-            )  # fmt: skip
+            counts = map(str, (score_map.n, score_map.questions, score_map.needed))
+            errors = map(_change, (score_map.rmse, score_map.calibration_error))
+            add_row(table, name, *counts, *errors, _map_of(score_map))
             if score_map.why:
                 notes.append(f"{name} is left as it is: {score_map.why}")
         tables.append(table)

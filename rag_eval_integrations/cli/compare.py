@@ -64,7 +64,11 @@ def compare(options: CompareOptions) -> int:
     most_new = _most_new(options.fail_on_new)
     form = format_of(options.form, options.out, ("html", "md", "json"))
     evals = [Input(path) for path in options.evals]
-    _check(options, evals)
+    _check(options.evals, options.by)
+    for file in evals:
+        if options.out is not None and file.is_file(options.out):
+            raise ConfigurationError("--out", str(options.out), "is one of the input files")
+        file.check(folder=True)
     invalid = [BadRows(file) for file in evals]
     comparison = compare_runs(
         *[EvaluationsFile(file, bad.tell) for file, bad in zip(evals, invalid, strict=True)],
@@ -86,21 +90,21 @@ def compare(options: CompareOptions) -> int:
         lines = [verdict.line for verdict in verdicts]
         _write(comparison, form, None if piped else options.out, lines, corrected)
     codes = [bad.end("left out", skip=options.skip_invalid) for bad in invalid]
-    return max(*codes, _code(verdicts, options), _code_of_new(comparison, most_new))
+    return max(
+        *codes,
+        _code(verdicts, fail_on_unclear=options.fail_on_unclear),
+        _code_of_new(comparison, most_new),
+    )
 
 
-def _check(options: CompareOptions, evals: Sequence[Input]) -> None:
+def _check(paths: Sequence[Path], by: str | None) -> None:
     """Refuse inputs and options that cannot be compared."""
-    if len(evals) < 2:
-        raise ConfigurationError("evals", str(evals[0]), "name a second file to compare")
-    if sum(str(path) == "-" for path in options.evals) > 1:
+    if len(paths) < 2:
+        raise ConfigurationError("evals", str(paths[0]), "name a second file to compare")
+    if sum(str(path) == "-" for path in paths) > 1:
         raise ConfigurationError("evals", "-", "standard input can be only one of the files")
-    if options.by not in (None, "id", "question"):
-        raise ConfigurationError("--by", options.by, "use id or question")
-    for file in evals:
-        if options.out is not None and file.is_file(options.out):
-            raise ConfigurationError("--out", str(options.out), "is one of the input files")
-        file.check(folder=True)
+    if by not in (None, "id", "question"):
+        raise ConfigurationError("--by", by, "use id or question")
 
 
 def _corrected(
@@ -137,8 +141,13 @@ def _lines(comparison: Comparison, verdicts: Sequence[GateVerdict], width: int) 
     for run in comparison.all:
         yield from (*table_lines(run, width), *remarks(run))
         for line in (*_new(run), *_most_changed(run)):
-            yield from wrap(line, width, subsequent_indent="    ", break_on_hyphens=False,
-                            break_long_words=False)  # fmt: skip
+            yield from wrap(
+                line,
+                width,
+                subsequent_indent="    ",
+                break_on_hyphens=False,
+                break_long_words=False,
+            )
     yield from (verdict.line for verdict in verdicts)
 
 
@@ -221,14 +230,14 @@ def regression_gates(words: Sequence[str], *, fail_on_unclear: bool) -> dict[str
     return gates
 
 
-def _code(verdicts: Sequence[GateVerdict], options: CompareOptions) -> int:
+def _code(verdicts: Sequence[GateVerdict], *, fail_on_unclear: bool) -> int:
     """Print the verdicts that failed; return 2 for a score without pairs, 1 for a worse one."""
     code = 0
     for run, score, outcome, line in verdicts:
         if not score.n:
             print_stderr(f"FAILED {score.name}: no call has a value in both runs")
             code = 2
-        elif outcome == "worse" or (outcome == "cannot tell" and options.fail_on_unclear):
+        elif outcome == "worse" or (outcome == "cannot tell" and fail_on_unclear):
             print_stderr(f"FAILED {line}")
             for call in worst_calls(run, score.name) if outcome == "worse" else ():
                 print_stderr(f"  {call}")

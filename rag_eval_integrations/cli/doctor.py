@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.cli._arguments import DoctorOptions
@@ -51,10 +51,11 @@ def doctor(options: DoctorOptions) -> int:
         ConfigurationError: for a judge that does not exist, or whose key is missing.
     """
     name, seconds = options.judge or "embedded", options.timeout or _ANSWER
-    judge = judge_of(options, timeout=seconds, deadline=seconds + _REST / 2)
+    given, deadline = options.requests(), seconds + _REST / 2
+    judge = judge_of(name, given, options.wording(), timeout=seconds, deadline=deadline)
     evaluator = RagEvaluator(judge)
     stdout().print(_packages())
-    stdout().print(_settings(options))
+    stdout().print(_settings(vars(options)))
     for line in _judge_lines(evaluator):
         print_stdout(line)
     if name.startswith("openai:"):
@@ -118,7 +119,7 @@ def _packages() -> Table:
     return table
 
 
-def _settings(options: DoctorOptions) -> Table | str:
+def _settings(options: Mapping[str, Any]) -> Table | str:
     """Return the settings that hold, and where each comes from."""
     rows = origins(options)
     if not rows:

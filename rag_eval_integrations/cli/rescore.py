@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._visible import counted
-from rag_eval_integrations.cli._judges import WatchedModel
+from rag_eval_integrations.cli._judges import WatchedModel, key_for
 from rag_eval_integrations.cli._options import moment
 from rag_eval_integrations.cli._store_arguments import RescoreOptions
 from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
@@ -43,7 +43,9 @@ def rescore(options: RescoreOptions) -> int:
     filters = Filters(options.where)
     with closing(Store(options.store, create=False)) as store:
         watched: list[WatchedModel] = []
-        evaluator = evaluator_of(options, store, watched)
+        key = key_for(dry_run=options.dry_run)
+        evaluator = evaluator_of(options, store, watched, **key)
+        judge = evaluator.judge.name
         since = moment(options.since, "--since", store.now())
 
         def chosen() -> Iterator[tuple[ClaimedCall, RagCall]]:
@@ -58,10 +60,11 @@ def rescore(options: RescoreOptions) -> int:
                     yield claimed, call
 
         calls, usage, words = foreseen((call for _, call in chosen()), evaluator)
-        print_stdout(f"{words}{_time(store, evaluator, options, calls, usage.requests)}")
+        least = usage.requests / options.rpm * 60 if options.rpm else None
+        print_stdout(f"{words}{_time(store, judge, calls, options.max_concurrency, least)}")
         if options.dry_run or not calls:
             return 0
-        done = _loop.run(_rescored(store, evaluator, chosen(), options, watched))
+        done = _loop.run(_rescored(store, evaluator, chosen(), options.max_concurrency, watched))
     print_stdout(f"{counted(done, 'evaluation')} recorded")
     if done < calls:
         left = counted(calls - done, "call was", "calls were")
@@ -69,16 +72,14 @@ def rescore(options: RescoreOptions) -> int:
     return int(done < calls)
 
 
-def _time(
-    store: Store, evaluator: RagEvaluator, options: RescoreOptions, calls: int, requests: int
-) -> str:
+def _time(store: Store, judge: str, calls: int, max_concurrency: int, least: float | None) -> str:
     """Say how long it would take by what this judge took before, and by the limit per minute."""
-    past = [row for row in store.evaluators() if row[0] == evaluator.judge.name]
-    seconds = [requests / options.rpm * 60] if options.rpm else []
+    past = [row for row in store.evaluators() if row[0] == judge]
+    seconds = [] if least is None else [least]
     cost = ""
     if past:
         _, _, _, mean, usd = past[0]
-        seconds.append((mean or 0.0) * calls / options.max_concurrency)
+        seconds.append((mean or 0.0) * calls / max_concurrency)
         cost = f", ${usd * calls:.2f}" if usd is not None else ""
     if not seconds:
         return "; how long it takes is not known, since the store has no evaluation by this judge"
@@ -89,7 +90,7 @@ async def _rescored(
     store: Store,
     evaluator: RagEvaluator,
     calls: Iterator[tuple[ClaimedCall, RagCall]],
-    options: RescoreOptions,
+    max_concurrency: int,
     watched: list[WatchedModel],
 ) -> int:
     """Evaluate stored calls again and write the results in batches; return their number.
@@ -107,7 +108,7 @@ async def _rescored(
             claimed_by_number[number] = claimed, time.perf_counter()
             yield call
 
-    stream = evaluate_calls(calls_to_judge(), evaluator, max_concurrency=options.max_concurrency)
+    stream = evaluate_calls(calls_to_judge(), evaluator, max_concurrency=max_concurrency)
     results = cast(AsyncGenerator[Any], stream.numbered())
     async with aclosing(results):
         async for number, evaluation in results:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +15,7 @@ from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.cli._arguments import ReviewOptions
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._console import stdout
-from rag_eval_integrations.cli._terminal import kept, print_stdout
+from rag_eval_integrations.cli._terminal import account, kept, print_stdout
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset._labels_file import (
     Draw,
@@ -59,7 +58,10 @@ def review(options: ReviewOptions) -> int:
     if page is not None:
         _page.check(page, field="--page")
     who, bad = person(options.who), BadRows(evals)
-    draw, calls = drawn(options, EvaluationsFile(evals, bad.tell))
+    if options.pick not in ("random", "unsure", "low"):
+        raise ConfigurationError("--pick", options.pick, "use random, unsure or low")
+    pick = cast(Pick, options.pick)
+    draw, calls = drawn(EvaluationsFile(evals, bad.tell), pick, options.n, options.seed)
     if page is not None:
         _page.write(page, review_page(calls, draw, who, options.out.name), field="--page")
         print_stdout(f"Wrote {page}, which downloads {options.out.name}. {_length_of(calls)}")
@@ -83,10 +85,7 @@ def person(name: str | None) -> str:
     Raises:
         ConfigurationError: it is empty, or the account has none.
     """
-    try:
-        who = getpass.getuser() if name is None else name.strip()
-    except (KeyError, OSError):
-        who = ""
+    who = account() if name is None else name.strip()
     if not who:
         raise ConfigurationError("--who", name, "give your name, which stands beside your labels")
     return who
@@ -116,31 +115,29 @@ def _length_of(calls: Sequence[Evaluation]) -> str:
     )
 
 
-def drawn(options: ReviewOptions, evals: EvaluationsFile) -> tuple[Draw, list[Evaluation]]:
-    """Draw calls, the same each time for the same options and EVALS.
+def drawn(evals: EvaluationsFile, pick: Pick, n: int, seed: int) -> tuple[Draw, list[Evaluation]]:
+    """Draw calls, the same each time for the same arguments.
 
     Returns:
         What they are drawn by, and the calls, each once.
 
     Raises:
-        ConfigurationError: an option cannot be used, or there is nothing to ask.
+        ConfigurationError: there is nothing to ask.
         OSError: the file cannot be read.
     """
-    if options.pick not in ("random", "unsure", "low"):
-        raise ConfigurationError("--pick", options.pick, "use random, unsure or low")
     units = [_unit(place, each) for place, each in enumerate(evals) if asked(each)]
     if not units:
         raise ConfigurationError("evals", str(evals.path), "has no call with labels to correct")
-    order = [units[place] for place in random_order([u.row_key for u in units], options.seed)]
-    if options.pick == "low":
+    row_keys = [unit.row_key for unit in units]
+    order = [units[place] for place in random_order(row_keys, seed)]
+    if pick == "low":
         order.sort(key=lambda unit: unit.low)
-    elif options.pick == "unsure":
+    elif pick == "unsure":
         cut = _cut(units)
         order.sort(key=lambda unit: _distance(unit, cut))
-    n = min(options.n, len(order))
+    n = min(n, len(order))
     chosen = {unit.row_key: unit.position for unit in reversed(order[:n])}
-    population = Population.of(unit.row_key for unit in units)
-    draw = Draw(cast(Pick, options.pick), n, options.seed, population)
+    draw = Draw(pick, n, seed, Population.of(row_keys))
     read = dict(evals.some(chosen.values()))
     return draw, [read[place] for place in reversed(chosen.values())]
 

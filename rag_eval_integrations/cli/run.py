@@ -18,7 +18,7 @@ from rag_eval_integrations._scoring import about_reference, nothing_to_judge
 from rag_eval_integrations._visible import counted
 from rag_eval_integrations.cli._arguments import RunOptions
 from rag_eval_integrations.cli._bad_rows import BadRows
-from rag_eval_integrations.cli._judges import WatchedModel, judge_of
+from rag_eval_integrations.cli._judges import WatchedModel, judge_of, key_for
 from rag_eval_integrations.cli._options import (
     check_rows,
     field_map_from,
@@ -40,14 +40,13 @@ from rag_eval_integrations.cli.score import (
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset.files import EvaluationPipe, check_form, check_out
-from rag_eval_integrations.dataset.stream import Processes, default_workers
+from rag_eval_integrations.dataset.stream import EvaluationStream, Processes, default_workers
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, Judge, LLMJudge
+from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, LLMJudge
 from rag_eval_integrations.judges._reader import ReaderJudge
 from rag_eval_integrations.metrics import CallMetric, LabelMetric, ModelMetric
-from rag_eval_integrations.models import Model
 from rag_eval_integrations.records import RagCall, Run, SentencizedCall, Usage, to_line
 from rag_eval_integrations.sentences import Splitter, sentencize
 
@@ -63,36 +62,66 @@ def run(options: RunOptions) -> int:
         ConfigurationError: for options that cannot work, before the first row.
         OSError: when a file cannot be read or written.
     """
-    rows = _RunRows(options)
-    metrics = metrics_from(options)
+    calls = Input(
+        options.calls, field_map_from(options.field_map), options.form, options.split_reference
+    )
+    rows = _RunRows(calls, options.limit, skip_invalid=options.skip_invalid)
+    piped = str(options.out) == "-"
+    metrics = metrics_from(
+        options.metrics, options.trace(), options.metric_settings(), options.metric_var
+    )
     names = [name for metric in metrics for name in metric.names]
     thresholds = thresholds_from(options.fail_under, names)
     groups = groups_from(options.per, options.min_calls, thresholds, options.out)
     corrections = corrections_from(options.labels, options.per, options.out)
     # Open it before anything is written, so that a wrong name leaves no files behind.
-    rows.calls.check()
-    _check_files(options, rows.calls)
-    check_rows(rows.calls, rows.limit, metrics)
-    new_run = run_from(options)
-    progress = Progress(rows.calls, rows.limit)
-    judge, watched = _judge(options, progress)
+    calls.check()
+    check_name("--out", options.out, calls)
+    check_name("--cache", options.cache, calls, out=options.out)
+    if piped and options.resume:
+        raise ConfigurationError("--resume", True, "needs a file to go on with, not `-`")
+    if not piped and not options.dry_run:
+        check_form(options.out, "--out")
+        check_out(options.out, resume=options.resume, overwrite=options.overwrite, field="--out")
+    taken = {"cache": options.cache, "calibration": options.calibration}
+    check_report(options.report, options.out, calls, **taken)
+    check_rows(calls, rows.limit, metrics)
+    new_run = run_from(options.name, options.tag, revision=not options.no_revision)
+    progress = Progress(calls, rows.limit)
+    # An estimate writes nothing.
+    more = {"cache": None, **key_for(dry_run=True)} if options.dry_run else {}
+    models: list[WatchedModel] = []
+    judge = judge_of(
+        options.judge,
+        options.requests(),
+        options.wording(),
+        models,
+        max_concurrency=options.max_concurrency,
+        on_wait=progress.wait,
+        **more,
+    )
+    # In a cascade, calls that need no model are scored without it.
+    watched = models[0] if models and not isinstance(judge, CascadeJudge) else None
     if any(isinstance(metric, CallMetric) for metric in metrics):
         watched = None  # every call is scored, whether the judge can be used or not
     evaluator = RagEvaluator(judge, metrics, flags=options.flags)
     workers = default_workers(evaluator) if options.workers is None else options.workers
     processes = Processes(evaluator, workers, "--workers") if workers != 1 else None
     if options.dry_run:
-        return _dry_run(rows, evaluator)
+        return _dry_run(rows, evaluator, options.out)
     started = time.perf_counter()
     output: EvaluationFile | EvaluationPipe
     keeping: AbstractContextManager[None] = contextlib.nullcontext()
-    if rows.piped:
+    if piped:
         output = EvaluationPipe()
     else:
         output = EvaluationFile(
-            options.out, evaluator.fingerprint, resume=options.resume, overwrite=options.overwrite,
+            options.out,
+            evaluator.fingerprint,
+            resume=options.resume,
+            overwrite=options.overwrite,
             field="--out",
-        )  # fmt: skip
+        )
         keeping = kept(partial(_kept_rows, output), add="--resume", drop="--overwrite")
     with output as file, keeping:
         if options.resume and isinstance(file, EvaluationFile):
@@ -106,36 +135,34 @@ def run(options: RunOptions) -> int:
         given = {"name": options.name, "tags": new_run.tags}
         if any(value and value != getattr(made_in, name) for name, value in given.items()):
             print_stderr("NOTE: the rows keep the name and the tags of the earlier run")
-        with contextlib.closing(rows.new_calls(file)) as calls:
+        with contextlib.closing(rows.new_calls(file)) as new_calls:
             results = (
-                _in_processes(processes, calls, rows.summary)
+                _in_processes(processes, new_calls, rows.summary)
                 if processes is not None
-                else _in_this_process(evaluator, calls, rows, ordered=file.ordered)
+                else _in_this_process(
+                    evaluate_calls(
+                        new_calls,
+                        evaluator,
+                        max_concurrency=options.max_concurrency,
+                        ordered=file.ordered,
+                    ),
+                    rows.summary,
+                )
             )
-            _loop.run(_evaluate(results, rows, file, progress, watched, made_in))
+            # With a cache, further calls may be scored though the model cannot be used.
+            needed = watched if options.cache is None else None
+            _loop.run(_evaluate(results, rows, file, progress, needed, made_in))
         if watched is not None and watched.never_answered and not rows.scored:
             print_stderr(f"FAILED: {_nothing_written(file, options.judge, options.out)}")
             return max(rows.exit_code(), 1)
         written = file.finish()
     if not written:
-        return _no_rows(rows)
+        return _no_rows(rows, options.out)
     seconds = time.perf_counter() - started
     print_end(options.out, options.report, rows.summary, seconds, written, rows.reused)
     failed = check_errors(rows.summary, options.max_error_rate)
     below = check_thresholds(thresholds, rows.summary, groups, corrections, options.out)
     return max(rows.exit_code(), failed, below)
-
-
-def _judge(options: RunOptions, progress: Progress) -> tuple[Judge | Model, WatchedModel | None]:
-    """Make the judge; and the model that it asks, which tells when it cannot be used."""
-    no_cache = {"cache": None} if options.dry_run else {}  # an estimate writes nothing
-    watched: list[WatchedModel] = []
-    judge = judge_of(
-        options, watched, max_concurrency=options.max_concurrency, on_wait=progress.wait,
-        **no_cache,
-    )  # fmt: skip
-    # In a cascade, calls that need no model are scored without it.
-    return judge, watched[0] if watched and not isinstance(judge, CascadeJudge) else None
 
 
 def _kept_rows(file: EvaluationFile) -> str:
@@ -157,25 +184,10 @@ def _nothing_written(file: EvaluationFile | EvaluationPipe, judge: str | None, o
     return f"{why}; {out} was not written"
 
 
-def _check_files(options: RunOptions, calls: Input) -> None:
-    """Refuse files that spoil each other, before the judge is made; a dry run writes no OUT."""
-    check_name("--out", options.out, calls)
-    check_name("--cache", options.cache, calls, out=options.out)
-    if str(options.out) == "-":
-        if options.resume:
-            raise ConfigurationError("--resume", True, "needs a file to go on with, not `-`")
-    elif not options.dry_run:
-        check_form(options.out, "--out")
-        check_out(options.out, resume=options.resume, overwrite=options.overwrite, field="--out")
-    taken = {"cache": options.cache, "calibration": options.calibration}
-    check_report(options.report, options.out, calls, **taken)
-
-
-def _no_rows(rows: _RunRows) -> int:
+def _no_rows(rows: _RunRows, out: Path) -> int:
     """Say that no row was valid, and what a file of calls has; return the exit code."""
-    out = rows.options.out
-    left = "" if rows.piped or not out.exists() else "; it is as it was"
-    code = rows.bad.nothing("call", out, left, skip=rows.options.skip_invalid)
+    left = "" if str(out) == "-" or not out.exists() else "; it is as it was"
+    code = rows.bad.nothing("call", out, left, skip=rows.skip_invalid)
     if rows.bad.count and not rows.bad.is_text:
         print_stderr(
             f"A file of calls has one JSON object per line: {_A_CALL}; or it is a JSON array, CSV "
@@ -207,22 +219,20 @@ async def _evaluate(
             for line, failed, number in batch:
                 file.add_row(rows.places.pop(number), line[:-1] + run, failed=failed)
             progress.advance(rows.summary.calls + rows.bad.count)
-            if watched is not None and watched.unusable and rows.options.cache is None:
-                break  # with a cache, further calls may still be scored
+            if watched is not None and watched.unusable:
+                break
 
 
 async def _in_this_process(
-    evaluator: RagEvaluator, calls: Iterable[RagCall], rows: _RunRows, *, ordered: bool
+    stream: EvaluationStream[Any], summary: Summary
 ) -> AsyncGenerator[_Made]:
     """Yield the lines evaluated in this process, one by one."""
     # What is imported by now stays. Without it, looking through openai's objects for garbage took a
     # sixteenth of the time: 6.5 against 6.1 ms of CPU per call, in four alternating runs.
     gc.freeze()
-    concurrency = rows.options.max_concurrency
-    stream = evaluate_calls(calls, evaluator, max_concurrency=concurrency, ordered=ordered)
     async with contextlib.aclosing(cast(AsyncGenerator[Any], stream.numbered())) as results:
         async for number, evaluation in results:
-            rows.summary.add(evaluation)
+            summary.add(evaluation)
             yield [(to_line(evaluation), evaluation.error is not None, number)]
 
 
@@ -241,16 +251,19 @@ async def _in_processes(
 
 
 class _RunRows:
-    """The lines of the input file, and what became of them."""
+    """The lines of the input file, and what became of them.
 
-    def __init__(self, options: RunOptions) -> None:
-        self.options = options
-        fields = field_map_from(options.field_map)
-        self.calls = Input(options.calls, fields, options.form, options.split_reference)
+    Args:
+        calls: the input.
+        limit: number of lines to read; None for all.
+        skip_invalid: whether lines without a call leave the exit code as it is.
+    """
+
+    def __init__(self, calls: Input, limit: int | None, *, skip_invalid: bool) -> None:
+        self.calls, self.skip_invalid = calls, skip_invalid
         # More than `islice` takes is all.
-        self.limit = None if options.limit is None else min(options.limit, sys.maxsize)
-        self.piped = str(options.out) == "-"
-        self.bad = BadRows(self.calls)
+        self.limit = None if limit is None else min(limit, sys.maxsize)
+        self.bad = BadRows(calls)
         self.summary = Summary()
         self.places: dict[int, int] = {}
         """Of calls that were given to the evaluator: their places among the valid calls."""
@@ -289,14 +302,14 @@ class _RunRows:
 
     def exit_code(self) -> int:
         """Report the bad rows; return 2 if there are any that may not be skipped."""
-        return self.bad.end("left out of the output", skip=self.options.skip_invalid)
+        return self.bad.end("left out of the output", skip=self.skip_invalid)
 
 
-def _dry_run(rows: _RunRows, evaluator: RagEvaluator) -> int:
+def _dry_run(rows: _RunRows, evaluator: RagEvaluator, out: Path) -> int:
     """Print what a run would ask the judge; return the exit code."""
     calls, _, words = foreseen(rows.valid(), evaluator)
     if not calls:
-        return _no_rows(rows)
+        return _no_rows(rows, out)
     print_stdout(f"{words}. Nothing was sent or written.")
     return rows.exit_code()
 
@@ -338,8 +351,8 @@ def foreseen(calls: Iterable[RagCall], evaluator: RagEvaluator) -> tuple[int, Us
 
 def _own_requests(evaluator: RagEvaluator, calls: int) -> str:
     """Say how many requests the metrics send that ask a model themselves; empty for none."""
-    limits = [metric.most_requests for metric in evaluator.metrics
-              if isinstance(metric, ModelMetric)]  # fmt: skip
+    metrics = [metric for metric in evaluator.metrics if isinstance(metric, ModelMetric)]
+    limits = [metric.most_requests for metric in metrics]
     # One request per score if the model returns log-probabilities or several answers per
     # request, otherwise one per sample.
     least = len(limits) * calls

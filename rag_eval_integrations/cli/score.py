@@ -56,7 +56,7 @@ def score(options: ScoreOptions) -> int:
     chosen = options.formulas or options.relevance_baseline
     check_name("--out", out, labelled)
     check_report(options.report, out, labelled)
-    made_in = {"run": run_from(options)}
+    made_in = {"run": run_from(options.name, options.tag, revision=not options.no_revision)}
     summary = Summary()
     bad = BadRows(labelled)
     started = time.perf_counter()
@@ -339,9 +339,10 @@ def check_name(option: str, path: Path | None, calls: Input, **taken: Path | Non
     if calls.is_file(path):
         raise ConfigurationError(option, str(path), "is the input file")
     for name, other in taken.items():
-        if other is not None and os.path.realpath(path).removeprefix(os.path.realpath(other)) in (
-            "", ".partial", ".bak",
-        ):  # fmt: skip
+        if other is None:
+            continue
+        end = os.path.realpath(path).removeprefix(os.path.realpath(other))
+        if end in ("", ".partial", ".bak"):
             why = f"is a file of --{name}; use another name"
             raise ConfigurationError(option, str(path), why)
 

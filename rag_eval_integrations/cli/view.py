@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import secrets
 from contextlib import ExitStack, closing
 from ipaddress import ip_address
@@ -11,7 +10,7 @@ from urllib.parse import quote
 
 from rag_eval_integrations._visible import counted
 from rag_eval_integrations.cli._arguments import ViewOptions
-from rag_eval_integrations.cli._terminal import end_now, print_stdout
+from rag_eval_integrations.cli._terminal import account, end_now, print_stdout
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.store import Store
 
@@ -40,7 +39,7 @@ def view(options: ViewOptions) -> int:
     token = options.token or secrets.token_urlsafe(24)
     path = options.folder or (Path() if options.store is None else None)
     labels = options.labels or (path and path / "labels.jsonl")
-    corrections = Corrections(labels, _account()) if labels else None
+    corrections = Corrections(labels, account()) if labels else None
     with ExitStack() as opened:
         routes, shown, name = [], [], ""
         if options.store is not None:
@@ -64,14 +63,6 @@ def view(options: ViewOptions) -> int:
         app = application(routes, token, options.host, port)
         server(app, lambda signal: end_now(128 + signal)).run(sockets=[listener])
     return 0
-
-
-def _account() -> str:
-    """Name the person whose account this is; empty for an account without a name."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return ""
 
 
 def _is_loopback(host: str) -> bool:

@@ -46,7 +46,7 @@ def worker(options: WorkerOptions) -> int:
     now, spools = time.time(), [path.absolute() for path in options.spool or ()]
     max_age = now - moment(options.max_age, "--max-age", now)
     try:
-        with contextlib.closing(_opened(options)) as store:
+        with contextlib.closing(_opened(options.store, once=options.once)) as store:
             evaluator = evaluator_of(options, store)
             working = Worker(
                 store,
@@ -89,7 +89,7 @@ def worker(options: WorkerOptions) -> int:
     return code
 
 
-def _opened(options: WorkerOptions) -> Store:
+def _opened(address: str, *, once: bool) -> Store:
     """Open the store; wait for a database that is away, and say so once per kind of failure.
 
     Raises:
@@ -98,9 +98,9 @@ def _opened(options: WorkerOptions) -> Store:
     failures, began = LogOnce(logger_of("rag_eval_integrations.store")), time.monotonic()
     while True:
         try:
-            return Store(options.store)
+            return Store(address)
         except UnavailableError as error:
-            if options.once and time.monotonic() - began > PATIENCE:
+            if once and time.monotonic() - began > PATIENCE:
                 raise
             failures.log(error.kind, "%s; tried again every second, and logged once", error)
             time.sleep(1.0)
@@ -121,7 +121,7 @@ def _sink(word: str) -> tuple[str, Sink]:
 
 
 def evaluator_of(
-    options: Scoring, store: Store, watched: list[WatchedModel] | None = None
+    options: Scoring, store: Store, watched: list[WatchedModel] | None = None, **key: str
 ) -> RagEvaluator:
     """Make the evaluator that the options name, its limits per minute shared by the store.
 
@@ -129,12 +129,16 @@ def evaluator_of(
         options: the options.
         store: the store.
         watched: as for `judge_of`.
+        **key: `api_key` of a dry run.
     """
-    metrics = metrics_from(options)
-    more: dict[str, Any] = {"max_concurrency": options.max_concurrency}
+    metrics = metrics_from(
+        options.metrics, options.trace(), options.metric_settings(), options.metric_var
+    )
+    more: dict[str, Any] = {"max_concurrency": options.max_concurrency, **key}
     if options.judge and asks_endpoint(options.judge) and (options.rpm or options.tpm):
         more["permits"] = StorePermits(store, options.judge, options.rpm, options.tpm)
-    return RagEvaluator(judge_of(options, watched, **more), metrics, flags=options.flags)
+    judge = judge_of(options.judge, options.requests(), options.wording(), watched, **more)
+    return RagEvaluator(judge, metrics, flags=options.flags)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -55,53 +54,6 @@ def plain(text: str, width: int | None = None) -> str:
     than `width` characters is cut and ends in an ellipsis.
     """
     return one_line(text, width)
-
-
-_MIN_QUESTION = 16
-_BORDER = 3  # columns of a cell's border and padding
-
-
-def calls_table(evaluations: Iterable[Evaluation], width: int | None = None) -> Table:
-    """Build a table: question, framework, every score, keys of unsupported response sentences.
-
-    A score without a value shows its reason code (`no_context`, `error` …), never a number.
-
-    Args:
-        evaluations: the rows.
-        width: columns of the terminal. If they are too few for a column per score, the scores
-            stand below the question, so that no value is cut. None for a column per score.
-    """
-    rows = list(evaluations)
-    names = score_names(rows)
-    headings = ["framework", *map(heading, names), "unsupp."]
-    cells = [
-        [
-            plain(row.capture.framework if row.capture else "–"),
-            *(plain(cell(row.scores.get(name))) for name in names),
-            _keys([sentence.key for sentence, *_ in unsupported(row)]),
-        ]
-        for row in rows
-    ]
-    columns = [
-        [*heading.split("\n"), *column] for heading, *column in zip(headings, *cells, strict=True)
-    ]
-    widths = [max(map(cell_len, column)) for column in columns]
-    table = Table(show_lines=False, pad_edge=False)
-    if width is not None and _MIN_QUESTION + sum(widths) + _BORDER * (len(widths) + 1) > width:
-        table.show_lines = True
-        table.add_column("question and scores", overflow="fold")
-        for row, values in zip(rows, cells, strict=True):
-            named = ("framework", *map(plain, names), "unsupp.")
-            pairs = (f"{name} {value}" for name, value in zip(named, values, strict=True))
-            table.add_row(Text(f"{plain(row.question, 120)}\n{'; '.join(pairs)}"))
-        return table
-    table.add_column("question", ratio=1, min_width=_MIN_QUESTION)
-    for name in headings:
-        scores = name not in ("framework", "unsupp.")
-        table.add_column(Text(name), justify="right" if scores else "left", no_wrap=True)
-    for row, values in zip(rows, cells, strict=True):
-        table.add_row(Text(plain(row.question, 120)), *map(Text, values))
-    return table
 
 
 def unsupported_sentences(evaluation: Evaluation) -> Text:
@@ -252,11 +204,3 @@ def cell(score: Score | None) -> str:
     if score.value is None:
         return score.unscored or score.status
     return f"{score.value:.2f}"
-
-
-def _keys(keys: Sequence[str], shown: int = 4) -> str:
-    """Write the first keys of a list, and the number of the others."""
-    if not keys:
-        return "–"
-    rest = len(keys) - shown
-    return plain(" ".join(keys[:shown])) + (f" +{rest}" if rest > 0 else "")

@@ -135,11 +135,6 @@ class CascadeJudge(JudgeBase):
         return (("first_unsure",) if low <= probability <= high else ()) + doubts
 
 
-def judges_of(judge: JudgeBase) -> tuple[JudgeBase, ...]:
-    """List the judges of a cascade, the cheapest first; of another judge, itself."""
-    return judge.judges if isinstance(judge, CascadeJudge) else (judge,)
-
-
 def _rule(ask_when: AskWhen) -> str | None:
     """Name a rule in the same way in every process; None for a function that has no such name."""
     if not callable(ask_when):

@@ -150,7 +150,7 @@ def snapshot(document: object, score: object) -> Snapshot:
 
 def document_from(document: object) -> Document:
     """Make the record of a LangChain document."""
-    return Document(**snapshot(document, None)._asdict())
+    return snapshot(document, None).document()
 
 
 def text_and_metadata(document: Any) -> tuple[str, Any]:

@@ -1,7 +1,7 @@
 """Stage 1 for evaluators: make a `RagCall` from a run, a LangSmith example, or values by name.
 
-Nothing is guessed: a dict is searched for the usual keys. A part that is not found is left empty,
-and the scores say so.
+Nothing is guessed: a dict is searched for the names in common use. A part that is not
+found is left empty, and the scores say so.
 
 A run is read as a trace of LangSmith is, with or without its child runs: from memory (with real
 documents, and messages as LangChain serialises them) or from LangSmith's server (all of it JSON).
@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, TypedDict
 
 from rag_eval_integrations.capture._delivery import UnusableError
-from rag_eval_integrations.capture._documents import KEYS, documents_seen
+from rag_eval_integrations.capture._documents import documents_seen
 from rag_eval_integrations.capture._retrieval import gold_ids
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain._documents import documents_of
@@ -27,11 +27,11 @@ from rag_eval_integrations.langchain._values import (
     question_of,
 )
 from rag_eval_integrations.records import Capture, Document, RagCall
+from rag_eval_integrations.records._json import NAMES
 from rag_eval_integrations.traces._calls import call_of
 from rag_eval_integrations.traces._langsmith import spans_of
 from rag_eval_integrations.traces._values import fields_of
 
-_REFERENCES = ("reference", "reference_answer", "expected", "expected_output", "ground_truth")
 _PLAIN = ("question", "response", "reference")
 
 
@@ -202,12 +202,13 @@ def _found_by_tools(outputs: object) -> tuple[Document, ...] | None:
 
 def reference_in(outputs: object) -> str | None:
     """Find the expected answer in an example's outputs; None when none can be identified."""
-    references = (outputs.get(key) for key in _REFERENCES) if isinstance(outputs, Mapping) else ()
+    names = NAMES["reference"] if isinstance(outputs, Mapping) else ()
+    references = (outputs.get(name) for name in names)  # type: ignore[attr-defined]  # a mapping
     return next((text for text in references if isinstance(text, str)), None) or answer_of(outputs)
 
 
 def documents_in(given: object, field: str) -> tuple[Document, ...] | None:
-    """Find the documents in a dict; None when it has none of the usual keys.
+    """Find the documents in a dict; None when it has none of the known names.
 
     Args:
         given: the dict; anything else has no documents.
@@ -216,7 +217,7 @@ def documents_in(given: object, field: str) -> tuple[Document, ...] | None:
     Raises:
         ConfigurationError: the value of a key is not a list of documents.
     """
-    for key in KEYS if isinstance(given, Mapping) else ():
+    for key in NAMES["documents"] if isinstance(given, Mapping) else ():
         value = given.get(key)  # type: ignore[attr-defined]  # a mapping, see the line above
         if value is not None:
             return _all([value] if isinstance(value, str) else value, f"{field}[{key!r}]")
@@ -226,7 +227,7 @@ def documents_in(given: object, field: str) -> tuple[Document, ...] | None:
 def _all(given: object, field: str) -> tuple[Document, ...]:
     """Return a list of documents, also from a mapping that holds it."""
     try:
-        return tuple([Document(**seen._asdict()) for seen in documents_seen(given)])
+        return tuple([seen.document() for seen in documents_seen(given)])
     except UnusableError as error:
         raise ConfigurationError(field, given, str(error)) from None
 

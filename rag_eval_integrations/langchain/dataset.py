@@ -41,12 +41,13 @@ from rag_eval_integrations.langchain.handler import (
     ResponseHook,
 )
 from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.records._json import NAMES
 from rag_eval_integrations.traces._values import id_from, plain
 
 # --- Examples, read from any of the accepted forms
 
 
-_EXPECTED = ("reference", "reference_outputs", "outputs", "reference_answer", "expected_output")
+_EXPECTED = (*NAMES["reference"], "reference_outputs", "outputs")
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from llama_index.core.base.response.schema import AsyncStreamingResponse, Stream
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
-from rag_eval_integrations.capture._calls import finite, json_object
+from rag_eval_integrations.capture._calls import finite
 from rag_eval_integrations.llama_index._stream import is_async_stream
-from rag_eval_integrations.llama_index._values import answer_of, body_of, nodes_of
+from rag_eval_integrations.llama_index._values import answer_of, document_snapshot, nodes_of
 from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.records import Document
 
@@ -178,16 +178,7 @@ def document_from(node: BaseNode | NodeWithScore) -> Document:
 
 def _document(node: Any, score: object, mode: MetadataMode) -> Document:
     """Make a document of a node, with its metadata as the header if they stand before the text."""
-    shown = node.get_content(metadata_mode=mode)
-    body = body_of(node, shown)
-    header = "" if body is None else shown.rstrip()[: -len(body)].strip()
-    return Document(
-        text=body if body is not None and header else shown,
-        header=header or None,
-        id=str(node.node_id),
-        metadata=json_object(node.metadata or {}),
-        score=finite(score),
-    )
+    return document_snapshot(node, finite(score), mode).document()
 
 
 # --- Streams of query engines -------------------------------------------------------------------

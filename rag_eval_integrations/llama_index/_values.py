@@ -267,13 +267,13 @@ def nodes_of(value: object) -> list[tuple[Any, float | None]]:
     return scored
 
 
-def snapshot(node: Any, score: float | None) -> Snapshot:
+def snapshot(node: Any, score: float | None, mode: str = _LLM_MODE) -> Snapshot:
     """Copy a node as it is now, with the text that models are shown: metadata first.
 
     Empty where it has none.
     """
     content = getattr(node, "get_content", None)
-    text = content(metadata_mode=_LLM_MODE) if callable(content) else ""
+    text = content(metadata_mode=mode) if callable(content) else ""
     name = getattr(node, "node_id", None)
     metadata = getattr(node, "metadata", None)
     return Snapshot(
@@ -303,9 +303,9 @@ def headed(seen: Snapshot, body: str | None) -> Snapshot:
     return seen._replace(text=body, header=seen.text.rstrip()[: -len(body)].strip() or None)
 
 
-def document_snapshot(node: Any, score: float | None) -> Snapshot:
+def document_snapshot(node: Any, score: float | None, mode: str = _LLM_MODE) -> Snapshot:
     """Copy a node as it is now, with its metadata as the header."""
-    seen = snapshot(node, score)
+    seen = snapshot(node, score, mode)
     return headed(seen, body_of(node, seen.text))
 
 

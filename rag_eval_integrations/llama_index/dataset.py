@@ -27,6 +27,7 @@ from rag_eval_integrations.evaluations import Evaluations
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.llama_index._values import answer_of
 from rag_eval_integrations.llama_index.handler import ScopedHandler
+from rag_eval_integrations.records._json import NAMES
 from rag_eval_integrations.traces._values import id_from, plain
 
 
@@ -61,8 +62,8 @@ async def aevaluate_query_engine(
 ) -> Evaluations:
     """Ask a query engine questions by its `aquery`, and evaluate its answers.
 
-    A question is a string; a `QueryBundle`; a dict with `question` (or `query`) and, if known,
-    `reference` (or `reference_answer`), `relevant_ids`, `id` and `metadata`; an example of a
+    A question is a string; a `QueryBundle`; a dict with `question` and, if known, `reference`, each
+    also under another name in common use, `relevant_ids`, `id` and `metadata`; an example of a
     LlamaIndex `LabelledRagDataset`; or a `RagCall`, whose documents and response are replaced by
     those of the engine. Streams are read to their end.
 
@@ -146,10 +147,7 @@ def _read(engine: object, questions: Iterable[object]) -> list[Question]:
     return [_question(item, f"questions[{number}]") for number, item in enumerate(questions)]
 
 
-_NAMES = (
-    "question", "query", "query_str", "reference", "reference_answer", "id", "metadata",
-    "relevant_ids",
-)  # fmt: skip
+_FIELDS = (*NAMES["question"], *NAMES["reference"], "id", "metadata", "relevant_ids")
 
 
 def _question(item: object, place: str) -> Question:
@@ -159,11 +157,13 @@ def _question(item: object, place: str) -> Question:
     if isinstance(item, QueryBundle):
         return Question(item.query_str)
     is_row = isinstance(item, Mapping)  # perhaps of pandas, which has NaN where a value is missing
-    fields = plain(item) if is_row else {n: getattr(item, n, None) for n in _NAMES}
-    text = next((fields[n] for n in _NAMES[:3] if isinstance(fields.get(n), str)), None)
+    fields = plain(item) if is_row else {n: getattr(item, n, None) for n in _FIELDS}
+    texts = (fields.get(name) for name in NAMES["question"])
+    text = next((text for text in texts if isinstance(text, str)), None)
     if text is None:
         raise ConfigurationError(place, item, "should be a string or have a `question`")
-    reference = next((fields[n] for n in _NAMES[3:5] if fields.get(n) is not None), None)
+    references = (fields.get(name) for name in NAMES["reference"])
+    reference = next((each for each in references if each is not None), None)
     if reference is not None and not isinstance(reference, str):
         raise ConfigurationError(f"{place}.reference", reference, "should be a string")
     metadata = fields.get("metadata")

@@ -270,7 +270,7 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
             """Make snapshots of the retrieved nodes."""
             return [document_snapshot(node, score) for node, score in nodes_of(retrieval.documents)]
 
-        if added_to_block(lambda: map(_document, distinct(seen())), _key_of):
+        if added_to_block(lambda: map(Snapshot.document, distinct(seen())), _key_of):
             return None
         if in_captured_call():
             return None
@@ -284,12 +284,6 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
             metadata=json_object(active_instrument_tags.get()),
         )
         return call.model_copy(update={"relevant_ids": self._gold.get(call.question)})
-
-
-def _document(snapshot: Snapshot) -> Document:
-    """Make a document of a snapshot."""
-    text, name, metadata, score, header = snapshot
-    return Document(text=text, id=name, metadata=metadata, score=score, header=header)
 
 
 def _key_of(document: object) -> tuple[str, str | None] | None:

@@ -44,7 +44,6 @@ CORRECTNESS_SCORES = (
     "answer_contains",
 )  # fmt: skip
 """Names of the scores of `AnswerCorrectness`, in order."""
-_OF_SENTENCES = CORRECTNESS_SCORES[:3]
 _UNANSWERABLE = "unanswerable"
 _ESTIMATE = ("an estimate: the judge compared words, and gives no verdicts",)
 

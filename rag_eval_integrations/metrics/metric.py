@@ -125,10 +125,6 @@ class ModelMetric(Metric):
         """
 
 
-CompletionMetric = ModelMetric
-"""The former name of `ModelMetric`."""
-
-
 class CallMetric(Metric):
     """A metric that scores a call by itself: no judge labels it, no model is asked, no I/O."""
 

@@ -56,11 +56,6 @@ class Rate:
         return self.ok / self.n if self.n else None
 
     @property
-    def non_compliant(self) -> float | None:
-        """Test Non-Compliance (TNC), 1 - `compliant`; None if `n` is 0."""
-        return None if self.compliant is None else 1 - self.compliant
-
-    @property
     def percent(self) -> int | None:
         """The compliant share in whole percent, with halves rounded up, like PromptPex.
 

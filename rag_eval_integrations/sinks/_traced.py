@@ -16,8 +16,6 @@ from rag_eval_integrations.records.call import TraceSource
 from rag_eval_integrations.sinks.sink import PartlyWrittenError
 
 _LOGGER = "rag_eval_integrations.sinks"
-_OTEL = ("openinference", "openllmetry", "otel")
-"""Sources whose ids are those of OpenTelemetry, so that any tool may have received their spans."""
 _IN_VAIN = 3
 """Requests without success after which the rest of a batch is not tried: nobody answers."""
 _MOST_KEYS = 12

@@ -55,7 +55,7 @@ def test_a_run_is_judged_by_the_models_that_are_named(
 
 
 def test_workers_load_the_model_themselves(rag_eval: Command) -> None:
-    """`--workers 2` gives the rows of one process."""
+    """`--workers 2` gives the rows of one process, but for the run that they name."""
     write(Path("calls.jsonl"), *({**CALL, "id": str(number)} for number in range(5)))
     rows = []
     for workers in (1, 2):

@@ -19,11 +19,10 @@ from rag_eval_integrations.evaluations.console import (
     add_row,
     call_details,
     calls_overview,
-    calls_table,
     plain,
     plain_table,
 )
-from rag_eval_integrations.records import Evaluation, Score, Sentence, Sentences
+from rag_eval_integrations.records import Evaluation, Sentence, Sentences
 from rag_eval_integrations.report import unsupported_sentences
 
 SCORES: dict[str, float | str | None] = {
@@ -56,35 +55,6 @@ def test_unsupported_sentences_come_with_key_and_reason() -> None:
     assert not unsupported_sentences(evaluation("True.", supported=True))
 
 
-@pytest.mark.parametrize(("count", "keys"), [(0, "–"), (1, "a"), (4, "a b c d"), (6, "a b c d +2")])
-def test_the_table_shows_values_reasons_and_keys(count: int, keys: str) -> None:
-    """No value is its reason; four unsupported sentences at most are named, others counted."""
-    row = call("x", SCORES, response=["One."] * count, supported=False)
-
-    text = shown(calls_table([row]))
-
-    cells = [cell.strip() for cell in re.split("[│┃]", text.splitlines()[3])]
-    assert [cell for cell in cells if cell][1:] == ["–", "0.00", "no_context", "error", keys]
-
-
-@pytest.mark.parametrize("width", [40, 60, 80, 120])
-@pytest.mark.parametrize("names", [1, 4, 9])
-def test_no_value_is_cut_in_a_narrow_terminal(width: int, names: int) -> None:
-    """Where a column per score does not fit, the scores stand below the question."""
-    values = {f"s{n}": Score(name=f"s{n}", status="scored", value=n / 10) for n in range(names)}
-    lost = Score(name="lost", status="unscored", unscored="judge_output_invalid")
-    row = evaluation("Made up.", question="When does the ferry leave?")
-    row = row.model_copy(update={"scores": {**values, "lost": lost}})
-
-    text = shown(calls_table([row], width), width=width)
-
-    assert max(map(len, text.splitlines())) <= width
-    assert "…" not in text
-    assert all(f"{n / 10:.2f}" in text for n in range(names))
-    assert "judge_output_invalid" in text
-    assert re.search(r"unsupp\.\s+a|unsupp\.[^\w]+.* a ", text, re.S)
-
-
 @pytest.mark.parametrize("text", HOSTILE)
 def test_cells_and_headings_of_any_console_are_text(text: str) -> None:
     """Also of one that reads markup, and of one that interprets a terminal."""
@@ -98,7 +68,7 @@ def test_cells_and_headings_of_any_console_are_text(text: str) -> None:
     full = row.model_copy(update={"document_ids": (text,), "sentences": sentences})
 
     screen = shown(
-        table, calls_table([row]), calls_table([row], 20), unsupported_sentences(row),
+        table, unsupported_sentences(row),
         call_details(full), calls_overview([full]), width=2000, markup=True, highlight=False,
     )  # fmt: skip
 

@@ -55,6 +55,7 @@ class TestForms:
             {**GIVEN, "context": (LangChainDocument(DOCUMENT),)},
             {**GIVEN, "context": {"text": DOCUMENT}},
             {**GIVEN, "context": {"source_documents": DOCUMENT}},
+            {"inputs": QUESTION, "outputs": {"answer": ANSWER, "docs": [DOCUMENT]}},
             {"question": QUESTION, "documents": [(Document(DOCUMENT), 1)], "response": ANSWER},
             {"run": RagCall(QUESTION, [DOCUMENT], ANSWER, id="7")},
         ],

@@ -108,6 +108,7 @@ async def test_questions_come_in_many_forms() -> None:
         QueryBundle(QUESTION),
         {"question": QUESTION, "reference": "Yes.", "id": 7, "metadata": {"k": 1}},
         {"query": QUESTION, "reference_answer": "Yes."},
+        {"user_input": QUESTION, "ground_truth": "Yes."},
         Example(query=QUESTION, reference_answer="Yes."),
         RagCall(QUESTION, ["Old."], "Old.", id="c", reference="Yes."),
         {"question": QUESTION, "id": 8.0, "reference": nan, "relevant_ids": nan},  # of pandas
@@ -115,11 +116,11 @@ async def test_questions_come_in_many_forms() -> None:
     ]
     rows = await aevaluate_query_engine(engine(), asked, evaluator())
 
-    assert [row.question for row in rows] == [QUESTION] * 8
-    assert [row.reference for row in rows] == [None, None, *["Yes."] * 4, None, None]
-    assert (rows[2].id, rows[2].metadata, rows[5].id) == ("7", {"k": 1}, "c")
-    assert (rows[6].id, rows[7].id) == ("8", rows[0].id)
-    assert rows[5].response == ANSWER
+    assert [row.question for row in rows] == [QUESTION] * 9
+    assert [row.reference for row in rows] == [None, None, *["Yes."] * 5, None, None]
+    assert (rows[2].id, rows[2].metadata, rows[6].id) == ("7", {"k": 1}, "c")
+    assert (rows[7].id, rows[8].id) == ("8", rows[0].id)
+    assert rows[6].response == ANSWER
     assert rows[2].row_key != rows[0].row_key
 
 

@@ -6,17 +6,15 @@ count after it. Costs are known only by prices that the user gives.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.cli._judges import WatchedModel
 from rag_eval_integrations.cli._terminal import print_stderr
-from rag_eval_integrations.cli.prompt_tests._options import Requests
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.summary import usage_words
 from rag_eval_integrations.judges import judge_from
@@ -84,8 +82,8 @@ class Bill:
             characters: characters per request; None for an app, which writes its own prompts.
             least: the smallest number of requests; 0 if it is not known.
         """
-        requests = f"at most {counted(most, 'request')}" if not least else (
-            f"{_range(least, most)} requests")  # fmt: skip
+        ranged = f"{_range(least, most)} requests"
+        requests = ranged if least else f"at most {counted(most, 'request')}"
         asked = f"{requests} to {one_line(model)}"
         if characters is None:
             return f"{asked}, an app, whose own requests are not known, cost unknown"
@@ -204,16 +202,16 @@ def _read_prices(path: Path) -> dict[str, _Price]:
 
 
 def model_under_test(
-    name: str, option: str, requests: Requests, tell: Callable[[str], None] = print_stderr
+    name: str, option: str, requests: Mapping[str, Any], tell: Callable[[str], None] = print_stderr
 ) -> ModelUnderTest:
     """Make the model `openai:NAME`, or import `MODULE:OBJECT`.
 
-    The model of `openai:NAME` tells when it cannot be used. A dry run needs no API key.
+    The model of `openai:NAME` tells when it cannot be used.
 
     Args:
         name: the model, as given on the command line.
         option: the option that it was given to, for error messages.
-        requests: endpoint and limits; for `openai:NAME` only.
+        requests: arguments of `judge_from`; for `openai:NAME` only.
         tell: shows that an `openai:NAME` cannot be used.
 
     Raises:
@@ -221,18 +219,11 @@ def model_under_test(
     """
     if not name.startswith("openai:"):
         return model_of(imported(name, option, "use openai:NAME or MODULE:OBJECT"))
-    model = judge_from(
-        name, base_url=requests.base_url, rpm=requests.rpm, tpm=requests.tpm,
-        max_concurrency=requests.max_concurrency,
-        # An estimate is wanted before there is a key.
-        api_key="none" if requests.dry_run and not os.environ.get("OPENAI_API_KEY") else None,
-        **requests.answers(),
-    )  # fmt: skip
-    return WatchedModel(cast(Model, model), tell)
+    return WatchedModel(cast(Model, judge_from(name, **requests)), tell)
 
 
 def model_from_option(
-    name: str, option: str, requests: Requests, tell: Callable[[str], None] = print_stderr
+    name: str, option: str, requests: Mapping[str, Any], tell: Callable[[str], None] = print_stderr
 ) -> Model:
     """Make a model that answers messages; see `model_under_test`.
 

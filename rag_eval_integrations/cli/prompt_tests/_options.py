@@ -76,6 +76,23 @@ class Requests(Answers):
     )
     dry_run: bool = _flag(_CHECKS, "Estimate the cost; send and write nothing.")
 
+    def requests(self) -> dict[str, Any]:
+        """Check these options, and return them as arguments of `judge_from`.
+
+        Raises:
+            ConfigurationError: for a value that cannot be used; names the option.
+        """
+        from rag_eval_integrations.cli._judges import key_for  # noqa: PLC0415 -- not for `--help`
+
+        return {
+            "base_url": self.base_url,
+            "rpm": self.rpm,
+            "tpm": self.tpm,
+            "max_concurrency": self.max_concurrency,
+            **key_for(dry_run=self.dry_run),
+            **self.answers(),
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Baseline:

@@ -85,7 +85,7 @@ def generate_command(options: GenerateOptions | AllOptions, bill: Bill | None = 
     printed, bill = bill is not None, bill or Bill(options.prices)
     strong = None
     if options.groundtruth is not None:
-        strong = model_from_option(options.groundtruth, "--groundtruth", options)
+        strong = model_from_option(options.groundtruth, "--groundtruth", options.requests())
     generation, project = _generation(options, make=not options.dry_run)
     _, words = bill.generation(generation, groundtruth=strong is not None)
     if project is None:
@@ -128,7 +128,7 @@ def _generation(options: Generating, *, make: bool) -> tuple[Generation, Project
     explicit = {name: value for name, value in vars(options).items() if name in names}
     amounts = generate.GenerateOptions.of(options.effort, **explicit)
     # Its failure ends the command, which then says it.
-    generator = model_from_option(options.model, "--model", options, tell=lambda _: None)
+    generator = model_from_option(options.model, "--model", options.requests(), tell=lambda _: None)
     project = _created(options) if make else None
     generation = Generation(
         options.prompt_file if project is None else project.prompt,
@@ -183,7 +183,7 @@ def _run(folder: Path, options: Running, choice: Choice, bill: Bill) -> int:
     parameters = options.parameters()
     baseline = options.baseline is not False
     project = Project(folder, print_stderr)
-    models = [model_under_test(name, "--mut", options) for name in options.mut]
+    models = [model_under_test(name, "--mut", options.requests()) for name in options.mut]
     for name in options.mut:
         if options.max_tokens is not None and not name.startswith("openai:"):
             print_stderr(f"{name}: --max-tokens is for openai: models; it keeps its own limit")
@@ -238,10 +238,10 @@ def _evaluate(folder: Path, options: OutputJudging, bill: Bill) -> int:
     for metric in metrics:
         for warning in lint(metric.prompt):
             print_stderr(f"{metric.prompt.source}: {warning}")
-    judges = [model_from_option(name, "--judge", options) for name in options.judge]
+    judges = [model_from_option(name, "--judge", options.requests()) for name in options.judge]
     agreement_model = None
     if options.agreement is not None:
-        agreement_model = model_from_option(options.agreement, "--agreement", options)
+        agreement_model = model_from_option(options.agreement, "--agreement", options.requests())
     spent = project.workspace.journal().spent
     evaluation = project.evaluation(
         judges,

@@ -549,11 +549,6 @@ def read_geval(path: str | Path, /, **changes: Any) -> GEval:
         raise InputError(f"{file}: {error}", field=error.field, line=line) from error
 
 
-def is_geval_file(name: str) -> bool:
-    """Tell whether a file's name ends in `.geval.yaml` or `.geval.yml`."""
-    return name.endswith(SUFFIXES)
-
-
 def _stem(file: Path) -> str:
     """Return a file's name without its suffix."""
     suffix = next((suffix for suffix in SUFFIXES if file.name.endswith(suffix)), file.suffix)

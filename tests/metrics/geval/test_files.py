@@ -11,7 +11,7 @@ import pytest
 from rag_eval_integrations import GEval
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.metrics.geval import read_geval
-from rag_eval_integrations.metrics.geval.metric import is_geval_file, named_geval
+from rag_eval_integrations.metrics.geval.metric import named_geval
 
 
 def write(folder: Path, text: str, name: str = "politeness.geval.yaml") -> Path:
@@ -41,8 +41,6 @@ def test_a_file_without_a_name_gives_its_own(tmp_path: Path) -> None:
 
     assert geval.names == ("geval:tone",)
     assert geval.threshold is None
-    assert is_geval_file(str(path))
-    assert not is_geval_file("x.yaml")
 
 
 @pytest.mark.parametrize(
