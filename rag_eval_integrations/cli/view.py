@@ -41,6 +41,8 @@ def view(options: ViewOptions) -> int:
     labels = options.labels or (path and path / "labels.jsonl")
     corrections = Corrections(labels, account()) if labels else None
     with ExitStack() as opened:
+        # First: a taken port ends it, and no thread that reads files may be there then.
+        listener = opened.enter_context(listening(options.host, options.port))
         routes, shown, name = [], [], ""
         if options.store is not None:
             store = opened.enter_context(closing(Store(options.store, create=False)))
@@ -49,7 +51,6 @@ def view(options: ViewOptions) -> int:
             folder = Folder(path)
             routes = [*FolderPages(folder, corrections, name).routes, *routes]
             shown.insert(0, f"{counted(len(folder.runs()), 'run')} of {path}")
-        listener = opened.enter_context(listening(options.host, options.port))
         port = listener.getsockname()[1]
         host = f"[{options.host}]" if ":" in options.host else options.host
         address = f"http://{host}:{port}/?token={quote(token, safe='')}"

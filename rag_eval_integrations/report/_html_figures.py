@@ -51,7 +51,7 @@ def overview(summary: Summary) -> dict[str, Any]:
     methods = Counter(score.interval.method for score in figures if score.interval)
     return {
         "verdict": shown(summary.verdict()),
-        "lead": _lead(summary),
+        "lead": lead_of(summary),
         "usual": max(methods, key=lambda method: methods[method], default=""),
         "unscored": any(score.unscored for score in figures),
         "scores": [_score(score, several[score.name] > 1) for score in figures],
@@ -71,7 +71,7 @@ def overview(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _lead(summary: Summary) -> str:
+def lead_of(summary: Summary) -> str:
     """Say who judged how many calls, and how far to trust that; empty without calls.
 
     Of several judges, the three most frequent.

@@ -83,10 +83,9 @@ class Guard:
         host = request.headers.get("host", "")
         if not self._is_ours(host):
             return _message("Not this name", "Use the address that was printed.", 421)
-        if request.method not in ("GET", "HEAD"):
-            origin = request.headers.get("origin", "")
-            if origin.partition("://")[2] != host:
-                return _message("Refused", "Another site made this request.", 403)
+        ours = f"{request.url.scheme}://{host}"
+        if request.method not in ("GET", "HEAD") and request.headers.get("origin") != ours:
+            return _message("Refused", "Another site made this request.", 403)
         given = request.query_params.get("token") if request.url.path == "/" else None
         if given is not None and secrets.compare_digest(_proof_of(given), self._proof):
             answer = RedirectResponse("/", 303)

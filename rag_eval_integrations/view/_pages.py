@@ -14,6 +14,7 @@ from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary
 from rag_eval_integrations.metrics import TRACE_SCORES
 from rag_eval_integrations.report import _page, compare
 from rag_eval_integrations.report._compare_html import compare_page
+from rag_eval_integrations.report._html_figures import lead_of
 from rag_eval_integrations.report._store_page import Window
 from rag_eval_integrations.report.html import Part, more_calls, report_pieces
 from rag_eval_integrations.store import Store
@@ -250,6 +251,7 @@ def more_of(folder: Folder, address: str, first: int) -> View:
     return {
         "words": _progress(run, count) or "The figures of all calls are there.",
         "verdict": run.figures().verdict(),
+        "lead": lead_of(run.figures()),
         "link": link,
         "calls": more_calls([row.value for row in rows if row.value is not None], first),
         "more": "" if is_read and first == count else f"{run.link}/more?first={first}",

@@ -25,6 +25,7 @@ from urllib.parse import quote
 
 from rag_eval_integrations.dataset import _input
 from rag_eval_integrations.dataset._input import LONGEST_ROW, Line, lines_from, lines_of
+from rag_eval_integrations.dataset._labels_file import labels_in
 from rag_eval_integrations.errors import InputError, RagEvalError
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.records import Evaluation, from_line
@@ -242,6 +243,16 @@ class RunFile:
         return calls[place] if place < len(calls) else None
 
 
+_PEOPLE = "holds people's labels"
+
+
+def _is_labels(path: Path) -> bool:
+    try:
+        return labels_in(path) is not None
+    except (OSError, RagEvalError):
+        return False
+
+
 class Folder:
     """The runs of a folder, found anew where two seconds have passed; a thread reads them.
 
@@ -302,7 +313,8 @@ class Folder:
             except FileNotFoundError:  # gone meanwhile
                 continue
             except (OSError, RagEvalError) as error:
-                others[name] = files[name], str(getattr(error, "why", error))
+                why = str(getattr(error, "why", error))
+                others[name] = files[name], _PEOPLE if _is_labels(self.path / name) else why
                 continue
             if run is not None:
                 runs[name] = run

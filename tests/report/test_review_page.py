@@ -126,10 +126,12 @@ def test_nothing_is_lost_on_reload_or_beside_another_tab(opened: Open, tmp_path:
     page = opened(NAME, **OF_ITS_OWN)
     other = page.context.new_page()
     other.goto(page.url)
-    for tab, keys in ((page, "uy"), (other, "ujjn"), (page, "jn")):
+    tabs = (page, other)
+    for count, (tab, keys) in enumerate(((page, "uy"), (other, "ujjn"), (page, "jn")), 1):
         for key in keys:
             tab.keyboard.press(key)
-    other.get_by_text("3 of 10 sentences answered").wait_for()
+        for each in tabs:  # `u` goes to the first sentence that no tab has answered
+            each.get_by_text(f"{count} of 10 sentences answered").wait_for()
     page.reload()
     assert said(page).startswith("3 of 10 sentences answered")
     page.keyboard.press("u")

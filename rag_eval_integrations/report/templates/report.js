@@ -860,6 +860,7 @@
     if (link && found.link && link.getAttribute("href") === found.link[1]) progress.firstChild.data = `${found.words} `;
     else progress.replaceChildren(`${found.words} `, found.link ? make("a", { href: found.link[1] }, found.link[0]) : "");
     if (found.verdict) document.querySelector(".verdict-of").textContent = found.verdict;
+    if (found.lead) document.querySelector(".lead").textContent = found.lead;
     page.more = found.more;
     if (found.calls.index.length) add(found.calls);
     if (listed === null) show();
