@@ -133,7 +133,7 @@ def test_nothing_is_lost_on_reload_or_beside_another_tab(opened: Open, tmp_path:
         for each in tabs:  # `u` goes to the first sentence that no tab has answered
             each.get_by_text(f"{count} of 10 sentences answered").wait_for()
     page.reload()
-    assert said(page).startswith("3 of 10 sentences answered")
+    page.get_by_text("3 of 10 sentences answered").wait_for()
     page.keyboard.press("u")
     answers = {line["key"]: line["label"] for line in downloaded(page, tmp_path / "both.jsonl")}
     assert answers == {"a": True, "c": False, "d": False}

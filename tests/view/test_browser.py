@@ -19,6 +19,7 @@ pytestmark = pytest.mark.browser
 ROWS = evaluations()[3:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
 def test_axe_finds_nothing(browser: Browser, tmp_path: Path, width: int) -> None:
     """In both schemes, on a list with a trend, a run that goes on, and a page without a token."""
@@ -43,6 +44,7 @@ def test_axe_finds_nothing(browser: Browser, tmp_path: Path, width: int) -> None
             page.emulate_media(color_scheme="light")
 
 
+@pytest.mark.slow
 def test_the_list_follows_the_folder(browser: Browser, tmp_path: Path) -> None:
     """New runs appear and figures change; what is picked and focused stays, rows too."""
     write(tmp_path / "a.jsonl", ROWS[:20])
