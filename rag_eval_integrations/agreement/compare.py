@@ -474,10 +474,10 @@ class BetweenPeople(NamedTuple):
     """Cohen's; None where both gave the same label throughout."""
 
     def __str__(self) -> str:
-        one, other = self.people
+        first, second = self.people
         kappa = "–" if self.kappa is None else f"{self.kappa:.3f}"
         return (
-            f"People: {one} and {other}, {self.kind}: {self.n:,} sentences labelled by both, "
+            f"People: {first} and {second}, {self.kind}: {self.n:,} sentences labelled by both, "
             f"{self.same:.0%} the same, κ {kappa}"
         )
 
@@ -493,15 +493,17 @@ def between_people(
     of: dict[str, dict[tuple[str, str], bool]] = {}
     for (call, who), answers in labels.items():
         of.setdefault(who, {}).update({(call, key): said for key, said in answers.items()})
-    for one, other in combinations(sorted(of), 2):
+    for pair in combinations(sorted(of), 2):
         for kind in ("supported", "relevant"):
             is_document = kind == "relevant"
-            both = [s for s in of[one] if s in of[other] and s[1][:1].isdigit() == is_document]
-            cells = cells_of(*(np.array([of[who][s] for s in both], bool) for who in (one, other)))
+            both = [
+                s for s in of[pair[0]] if s in of[pair[1]] and s[1][:1].isdigit() == is_document
+            ]
+            cells = cells_of(*(np.array([of[who][s] for s in both], bool) for who in pair))
             kappa = statistics.of_cells(cells, len(both), "kappa")["kappa"].value
             if both:
                 same = float(cells[0].sum() + cells[3].sum()) / len(both)
-                yield BetweenPeople((one, other), kind, len(both), same, kappa)
+                yield BetweenPeople(pair, kind, len(both), same, kappa)
 
 
 @dataclass(frozen=True)

@@ -277,12 +277,12 @@ class _Review:
 
     def _evidence(self, call: Evaluation, key: str) -> None:
         """Show the document sentences that the judge named for a claim."""
-        found = next(c["evidence"] for c in asked_view(call)["claims"] if c["key"] == key)
-        if not found:
+        evidence = next(c["evidence"] for c in asked_view(call)["claims"] if c["key"] == key)
+        if not evidence:
             self._console.print("The judge names no document sentence; press d for all of them.")
             return
         self._console.print("The judge names:")
-        self._grid((f"  {sentence.key}", one_line(sentence.text)) for sentence in found)
+        self._grid((f"  {sentence.key}", one_line(sentence.text)) for sentence in evidence)
 
     def _documents(self, call: Evaluation) -> None:
         """Show all documents of a call."""

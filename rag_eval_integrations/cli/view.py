@@ -43,18 +43,18 @@ def view(options: ViewOptions) -> int:
     with ExitStack() as opened:
         # First: a taken port ends it, and no thread that reads files may be there then.
         listener = opened.enter_context(listening(options.host, options.port))
-        routes, shown, name = [], [], ""
+        routes, served, name = [], [], ""
         if options.store is not None:
             store = opened.enter_context(closing(Store(options.store, create=False)))
-            routes, shown, name = StorePages(store, corrections).routes, [store.name], store.name
+            routes, served, name = StorePages(store, corrections).routes, [store.name], store.name
         if path is not None:
             folder = Folder(path)
             routes = [*FolderPages(folder, corrections, name).routes, *routes]
-            shown.insert(0, f"{counted(len(folder.runs()), 'run')} of {path}")
+            served.insert(0, f"{counted(len(folder.runs()), 'run')} of {path}")
         port = listener.getsockname()[1]
         host = f"[{options.host}]" if ":" in options.host else options.host
         address = f"http://{host}:{port}/?token={quote(token, safe='')}"
-        print_stdout(f"{' and '.join(shown)} at")
+        print_stdout(f"{' and '.join(served)} at")
         print_stdout(f"  {address}")
         print_stdout("Ctrl-C ends it.")
         if options.open:

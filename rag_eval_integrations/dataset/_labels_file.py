@@ -161,7 +161,7 @@ class LabelsFile:
             else:
                 self._add(*line.value)
 
-    def _add(self, line: _Written, whole: dict[str, Any] | None) -> None:
+    def _add(self, line: _LabelLine, whole: dict[str, Any] | None) -> None:
         """Add a line."""
         where = line.row_key, line.who
         call = self.calls.pop(where, CallLabels(line.row_key, line.id, line.who))
@@ -222,7 +222,7 @@ def whole_rows(rows: Numbered) -> Numbered:
     yield from sorted(latest.values(), key=itemgetter(0))
 
 
-class _Written(Record):
+class _LabelLine(Record):
     """What each line says, beside the columns of a whole row."""
 
     model_config = ConfigDict(extra="ignore")
@@ -239,7 +239,7 @@ class _Written(Record):
     label: StrictBool = False
 
 
-def _checked(content: dict[str, Any]) -> tuple[_Written, dict[str, Any] | None]:
+def _checked(content: dict[str, Any]) -> tuple[_LabelLine, dict[str, Any] | None]:
     """Return a line of people's labels, and all of it where it is a whole row.
 
     Raises:
@@ -247,7 +247,7 @@ def _checked(content: dict[str, Any]) -> tuple[_Written, dict[str, Any] | None]:
     """
     if not is_answer(content) and not is_whole(content):
         raise InputError("is not a person's label, as `rag-eval review` writes it")
-    return from_object(_Written, content), content if is_whole(content) else None
+    return from_object(_LabelLine, content), content if is_whole(content) else None
 
 
 # --- From answers to labels
@@ -333,14 +333,14 @@ class LabelsWriter:
                 why = "holds something else than people's labels; use another name"
                 raise ConfigurationError(field, str(path), why)
             self._file.end_last_line(_is_torn)
-            held = LabelsFile(target)
-            if held.bad:
-                why = f"holds something else than people's labels: {held.bad[0].error}"
+            labels = LabelsFile(target)
+            if labels.bad:
+                why = f"holds something else than people's labels: {labels.bad[0].error}"
                 raise ConfigurationError(field, str(path), why)
         except BaseException:
             self._file.close()
             raise
-        self.calls = {row_key: call for (row_key, by), call in held.calls.items() if by == who}
+        self.calls = {row_key: call for (row_key, by), call in labels.calls.items() if by == who}
         """What the person has labelled, by row key."""
 
     def answers(self, row_key: str) -> Answers:
@@ -379,8 +379,8 @@ class LabelsWriter:
 
     def _append(self, *rows: dict[str, Any]) -> None:
         """Append rows, by one write, so that an answer and its whole row are both there."""
-        made = {"who": self._who, "when": self._now().isoformat(timespec="seconds")}
-        more = made | self._draw.fields()
+        labeller = {"who": self._who, "when": self._now().isoformat(timespec="seconds")}
+        more = labeller | self._draw.fields()
         lines = (json.dumps(row | more, separators=(",", ":")) for row in rows)
         self._file.append("\n".join(lines).encode("ascii"))
 

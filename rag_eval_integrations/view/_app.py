@@ -91,8 +91,8 @@ class Guard:
             answer = RedirectResponse("/", 303)
             answer.set_cookie(self._cookie, self._proof, httponly=True, samesite="strict")
             return answer
-        shown = request.cookies.get(self._cookie, "").encode()
-        if not secrets.compare_digest(shown, self._proof.encode()):
+        cookie = request.cookies.get(self._cookie, "").encode()
+        if not secrets.compare_digest(cookie, self._proof.encode()):
             words = "Open the address that `rag-eval view` printed last, with its token."
             return _message("No token", words, 403)
         return None
@@ -148,12 +148,11 @@ class FolderPages:
 
     def run(self, request: Request) -> Response:
         """Show a page of a run's calls."""
-        found = self._folder.run(request.path_params["address"])
-        if found is None:
+        run = self._folder.run(request.path_params["address"])
+        if run is None:
             return _not_there(request, IndexError())
-        return HTMLResponse(
-            "".join(run_page(found, _number(request, "page", 1), self._corrections))
-        )
+        content = run_page(run, _number(request, "page", 1), self._corrections)
+        return HTMLResponse("".join(content))
 
     def more(self, request: Request) -> Response:
         """Give an open page what it lacks."""
@@ -163,13 +162,13 @@ class FolderPages:
     def comparison(self, request: Request) -> Response:
         """Compare the runs that were picked."""
         picked = [self._folder.run(address) for address in request.query_params.getlist("run")]
-        found = [run for run in picked if run is not None]
-        if len(found) < len(picked):
+        runs = [run for run in picked if run is not None]
+        if len(runs) < len(picked):
             return _not_there(request, IndexError())
-        if not 2 <= len(found) <= _MOST_COMPARED:
+        if not 2 <= len(runs) <= _MOST_COMPARED:
             return _message("Pick two runs", f"Or up to {_MOST_COMPARED}, to compare them.", 400)
         try:
-            return HTMLResponse("".join(compare_runs(found)))
+            return HTMLResponse("".join(compare_runs(runs)))
         except RagEvalError as error:
             why = getattr(error, "why", str(error))
             return _message("These runs cannot be compared", why, 409)
@@ -224,9 +223,9 @@ class StorePages:
         Raises:
             IndexError: there is no such window.
         """
-        found = [one for one in WINDOWS if one.name == request.path_params["window"]]
+        windows = [window for window in WINDOWS if window.name == request.path_params["window"]]
         until = _number(request, "until", 0)
-        return found[0], until or float(int(self._store.now()) + 1)
+        return windows[0], until or float(int(self._store.now()) + 1)
 
 
 async def _saved(

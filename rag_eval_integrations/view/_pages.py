@@ -122,7 +122,7 @@ def state_of(run: RunFile) -> str:
     """Say whether a run goes on; empty for one that has ended."""
     if not run.growing:
         return ""
-    idle = datetime.now(UTC) - run.written
+    idle = datetime.now(UTC) - run.modified
     return "goes on" if idle.total_seconds() < _STALE else "waits, or was ended early"
 
 
@@ -307,8 +307,8 @@ def compare_runs(runs: Sequence[RunFile]) -> Iterator[str]:
     """
     ordered = sorted(runs, key=lambda run: run.started)
     files = [EvaluationsFile(run.path, lambda line: None) for run in ordered]
-    found = compare(*files[:2], *files[2:], names=[run.name for run in ordered])
-    return compare_page(found, served=True)
+    comparison = compare(*files[:2], *files[2:], names=[run.name for run in ordered])
+    return compare_page(comparison, served=True)
 
 
 def _progress(run: RunFile, count: int) -> str:
@@ -319,9 +319,9 @@ def _progress(run: RunFile, count: int) -> str:
     words = "Being read: "
     if run.growing:
         words = f"This run {state_of(run)}: {counted(count, 'call')} so far"
-        seconds = (run.written - run.started).total_seconds()
+        seconds = (run.modified - run.started).total_seconds()
         words += f", {count / seconds:.3g} per second" if seconds > 0 else ""
-        words += f", the last {ago(run.written)}"
+        words += f", the last {ago(run.modified)}"
     if figures.calls + run.bad < count:
         words += f"{', ' * run.growing}figures of {figures.calls:,} of {count:,} calls"
     return f"{words}."

@@ -152,7 +152,7 @@ class RunFile:
         return _input.unpacked(os.fdopen(file, "rb"))
 
     @property
-    def written(self) -> datetime:
+    def modified(self) -> datetime:
         """When its file was last written."""
         return datetime.fromtimestamp(self.stamp.time / 1e9, UTC)
 
@@ -161,7 +161,7 @@ class RunFile:
         """When it was started, or when its file was last written where the rows do not say."""
         if self.first is not None and self.first.run is not None:
             return self.first.run.start
-        return self.written
+        return self.modified
 
     def grown(self, stamp: Stamp) -> bool:
         """Take a new state over if the file may have been appended to; else it is another."""
@@ -289,11 +289,11 @@ class Folder:
     def run(self, address: str) -> RunFile | None:
         """Return the run of an address, also where a person has written it; None without one."""
         runs = {run.address: run for run in self.runs()}
-        found = runs.get(address) or runs.get(quote(address, safe=""))
-        if found is not None and not found.path.exists():  # since it was looked for
-            self.forget(found)
+        run = runs.get(address) or runs.get(quote(address, safe=""))
+        if run is not None and not run.path.exists():  # since it was looked for
+            self.forget(run)
             return self.run(address)
-        return found
+        return run
 
     def _scan(self) -> None:
         """Look for files, and take over what is new of them."""
@@ -309,7 +309,7 @@ class Folder:
         runs: dict[str, RunFile] = {}
         for name in newest:
             try:
-                run = self._found(name, files[name], others)
+                run = self._run_of(name, files[name], others)
             except FileNotFoundError:  # gone meanwhile
                 continue
             except (OSError, RagEvalError) as error:
@@ -322,7 +322,7 @@ class Folder:
         self._runs, self.others, self.more = runs, others, len(files) - len(newest)
         self._work.set()
 
-    def _found(
+    def _run_of(
         self, name: str, stamp: Stamp, others: dict[str, tuple[Stamp | None, str]]
     ) -> RunFile | None:
         """Return the run of a file as it is known, grown or new; None for another known file."""
