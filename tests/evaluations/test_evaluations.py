@@ -18,6 +18,7 @@ from runs import call
 
 from rag_eval_integrations import Evaluations, RagCall, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError, InputError, MissingDependencyError
+from rag_eval_integrations.metrics._outcome import outcome
 from rag_eval_integrations.records import JudgeInfo, Score, Sentences
 from rag_eval_integrations.records.mean import Interval
 
@@ -329,6 +330,16 @@ ALLOWED = {
     "div", "style", "p", "table", "tr", "th", "td", "b", "small", "span", "details", "summary",
     "br", "code",
 }  # fmt: skip
+
+
+def test_a_cell_of_more_than_twenty_calls_shows_the_gravest(evaluations: Evaluations) -> None:
+    """With their numbers, in the order of the calls; no healthy call while a grave one is not."""
+    sound = [each for each in evaluations if outcome(each) == "sound"][:1] * 30
+    failing = [each for each in evaluations if outcome(each) == "hallucination"][:2]
+    html = Evaluations([*sound, *failing])._repr_html_()
+
+    numbers = [int(number) for number in re.findall(r"<tr><td>(\d+)</td>", html)]
+    assert numbers == [*range(1, 19), 31, 32]
 
 
 def test_a_cell_shows_the_first_calls_by_sentence(evaluations: Evaluations) -> None:

@@ -30,11 +30,13 @@ def judged(
     *,
     trace: Trace | None = None,
     splitter: Any = None,
+    by: str | None = None,
     **call: Any,
 ) -> Evaluation:
     """A call of four document sentences (0a, 0b, 1a, 1b) with these labels, which is adherent."""
     fields: dict[str, Any] = {"question": "When?", "documents": DOCUMENTS, "response": "At nine."}
     judge = ScriptedJudge(labels_of(relevant, used, {"a": (used, True)}))
+    judge.name = by or judge.name
     metrics: list[LabelMetric] = [trace or Trace(), LabelRetrieval()]
     evaluator = RagEvaluator(judge, metrics, splitter=splitter)
     return evaluator.evaluate_sync(RagCall(**{**fields, "id": "q", **call}))
@@ -180,6 +182,7 @@ def with_raw_keys() -> Evaluation:
             "another relevance baseline",
         ),
         (lambda: judged(["0a"], ["0b"], splitter=Other()), "another splitter"),
+        (lambda: judged(["0a"], ["0b"], by="people"), "another judge"),
         (with_raw_keys, "keys as recorded, by `--raw-keys`"),
     ],
 )
