@@ -60,7 +60,6 @@ else:
     sink = MLflowSink(texts=True)
 background = BackgroundEvaluator(RagEvaluator(), [sink, JsonlSink(path)])
 if framework == "langchain":
-    from apps_of import rag_chain
     from rag_eval_integrations.langchain import RagEvalCallbackHandler
     rag_chain().invoke("How fast is it?", {"callbacks": [RagEvalCallbackHandler(background)]})
 else:
@@ -94,9 +93,7 @@ def python(code: str, *words: str, **environment: str) -> subprocess.CompletedPr
 
 def app_run(framework: str, tool: str, path: Path) -> tuple[Evaluation, Capture]:
     """Run an app in a process of its own; give its one evaluation."""
-    helper = path.parent / "apps_of.py"
-    helper.write_text(_CHAIN)
-    done = python(APP, framework, tool, str(path), PYTHONPATH=str(path.parent))
+    done = python(_CHAIN + APP, framework, tool, str(path))
     counts = json.loads(done.stdout.splitlines()[-1])
     assert (counts["written"], counts["failed"]) == (1, 0), done.stderr
     evaluation = Evaluation.model_validate_json(path.read_text())
