@@ -89,7 +89,7 @@ class CorrectedMeans:
     """Number of calls that it was drawn from."""
     seed: int
     left_out: int
-    """Calls that somebody has labelled, wholly or in part, and that are not of the draw."""
+    """Labellings of calls that are not of the draw, or were labelled again later."""
 
     def rows(self) -> list[list[str]]:
         """Write the table: headings, and a row for each score."""
