@@ -29,8 +29,15 @@ _MOST = 1_000  # texts that are looked at
 _DEEPEST = 5  # levels of a result in which citations are looked for
 _MOST_CITED = 200
 _SOURCES = (
-    "source_id", "source", "doc_id", "document_id", "id", "url", "title", "document_title",
-)  # fmt: skip
+    "source_id",
+    "source",
+    "doc_id",
+    "document_id",
+    "id",
+    "url",
+    "title",
+    "document_title",
+)
 _TELLING = 16  # characters from which a model's text is not part of another one by chance
 
 

@@ -262,9 +262,15 @@ class RagEvaluator:
             outcomes |= scored(*reference, of_reference)
         outcomes |= zip(names_of(of_models), asked.measured, strict=True)
         return evaluation_of(
-            split, labelling, metrics, outcomes, self.fingerprint, self._models, reference,
+            split,
+            labelling,
+            metrics,
+            outcomes,
+            self.fingerprint,
+            self._models,
+            reference,
             self._speaks,
-        )  # fmt: skip
+        )
 
     def evaluate_sync(
         self, call: RagCall | None = None, /, *, only: Collection[str] | None = None, **fields: Any
@@ -310,9 +316,14 @@ class RagEvaluator:
                     call, metric, partial(metric.unscored, *why, by)
                 )
         return evaluation_of(
-            split, labelling, metrics, outcomes, self.fingerprint, self._models,
+            split,
+            labelling,
+            metrics,
+            outcomes,
+            self.fingerprint,
+            self._models,
             speaks=self._speaks,
-        )  # fmt: skip
+        )
 
     def _metrics_for(self, only: Collection[str] | None) -> Sequence[Metric]:
         """Return the metrics that make the named scores; refuse unknown names."""

@@ -218,20 +218,37 @@ class Row(NamedTuple):
         own, about, labels = evaluation, gold or Gold(evaluation), evaluation.labels
         scores = {
             name: ScoreRow(
-                score.value, score.probability, None if made is None else made.value, score.raw,
-                score.scale, score.method, None if made is None else made.method,
+                score.value,
+                score.probability,
+                None if made is None else made.value,
+                score.raw,
+                score.scale,
+                score.method,
+                None if made is None else made.method,
                 _shared(score.by),
             )
             for name, score in own.scores.items()
             for made in (score.estimate,)
-        }  # fmt: skip
+        }
         return cls(
-            number, own.id, own.row_key, own.question, own.response, scores,
+            number,
+            own.id,
+            own.row_key,
+            own.question,
+            own.response,
+            scores,
             None if labels is None else LabelMarks.of(labels, own.sentences),
             None if labels is None else labels.adherence_by_words(),
-            _shared(own.judge), own.fingerprint, _shared(own.usage), own.flags,
-            about.dataset, about.human, about.document, about.system, about.baselines,
-        )  # fmt: skip
+            _shared(own.judge),
+            own.fingerprint,
+            _shared(own.usage),
+            own.flags,
+            about.dataset,
+            about.human,
+            about.document,
+            about.system,
+            about.baselines,
+        )
 
     @property
     def part(self) -> str | None:

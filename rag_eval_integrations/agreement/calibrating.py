@@ -109,7 +109,7 @@ def calibration_of(table: Table, *, name: str, target_error: float = TARGET_ERRO
             scores={score: _fitted(rows, target_error) for score, rows in of.items()},
         )
         for by, of in samples.items()
-    )  # fmt: skip
+    )
     maps = [
         (score if len(judges) == 1 else f"{judge} {score}", fitted)
         for judge in judges
@@ -118,11 +118,14 @@ def calibration_of(table: Table, *, name: str, target_error: float = TARGET_ERRO
     if all(fitted.questions < fitted.needed for _, fitted in maps):
         raise _refusal(len(table), {score: fitted.why for score, fitted in maps})
     return Calibration(
-        name=name, formulas=str(used), n=len(table),
+        name=name,
+        formulas=str(used),
+        n=len(table),
         relevance_baseline=None if baseline is None else int(baseline),
         questions=len({row.question for row in table.predicted}),
-        target_error=target_error, judges=judges,
-    )  # fmt: skip
+        target_error=target_error,
+        judges=judges,
+    )
 
 
 def check_enough(gold: Sequence[Row], target_error: float) -> None:
@@ -179,9 +182,10 @@ def _samples(table: Table) -> dict[_Judge, dict[str, _Sample]]:
             by = score.by
             if by.calibration is not None:
                 raise ConfigurationError(
-                    "calibration", by.calibration, f"made `{name}` already; calibrate scores "
-                    "that were made without one",
-                )  # fmt: skip
+                    "calibration",
+                    by.calibration,
+                    f"made `{name}` already; calibrate scores that were made without one",
+                )
             if row.response is None:
                 continue  # of a retrieval alone, judges estimate in another way
             ratios = CALIBRATED[2:3] if by.formulas == "ragbench" else CALIBRATED[1:3]
@@ -239,8 +243,12 @@ def _fitted(rows: _Sample, target_error: float) -> ScoreMap:
     """
     questions = len(np.unique(rows.questions))
     needed = needed_questions(rows.gold, target_error)
-    facts: dict[str, Any] = {"estimator": rows.estimator, "n": len(rows.gold),
-             "questions": questions, "needed": needed}  # fmt: skip
+    facts: dict[str, Any] = {
+        "estimator": rows.estimator,
+        "n": len(rows.gold),
+        "questions": questions,
+        "needed": needed,
+    }
     if questions < needed:
         why = _too_few(questions, needed, target_error)
         return ScoreMap(method="identity", why=why, **facts)

@@ -49,8 +49,15 @@ ADHERENCE = "adherence"
 Provenance = Mapping[str, str | int | None]
 """Provenance of a score: `formulas`, `relevance_baseline`, `method` and others, by name."""
 _FORMULAS = ("formulas", "relevance_baseline")
-_PREDICTED = ("method", "judge", "model", "judge_version", "prompt_version", *_FORMULAS,
-              "calibration")  # fmt: skip
+_PREDICTED = (
+    "method",
+    "judge",
+    "model",
+    "judge_version",
+    "prompt_version",
+    *_FORMULAS,
+    "calibration",
+)
 # Gold is often annotated by several people or models (RAGBench: gpt-4o for some data sets,
 # gpt-4-turbo for others), so they are reported and not refused.
 _GOLD = ("method", "judge", "prompt_version", *_FORMULAS)

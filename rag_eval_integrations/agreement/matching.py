@@ -187,9 +187,12 @@ class Matched:
     def joined(self) -> Joined:
         """The numbers alone."""
         return Joined(
-            len(self.pairs), self.unmatched_predicted, self.unmatched_gold, self.joined_by_id,
+            len(self.pairs),
+            self.unmatched_predicted,
+            self.unmatched_gold,
+            self.joined_by_id,
             self.ambiguous,
-        )  # fmt: skip
+        )
 
     @property
     def unmatched(self) -> int:
@@ -206,13 +209,14 @@ def match(predicted: Sequence[Evaluation], gold: Sequence[Gold]) -> Matched:
     pairs = [(predicted[mine], gold[other]) for mine, other in partner.items()]
     return Matched(
         tuple(
-            Pair(
-                mine, of.evaluation, of.dataset, of.baselines, of.human, of.document, of.system
-            )
+            Pair(mine, of.evaluation, of.dataset, of.baselines, of.human, of.document, of.system)
             for mine, of in pairs
         ),
-        counts.unmatched_predicted, counts.unmatched_gold, counts.joined_by_id, counts.ambiguous,
-    )  # fmt: skip
+        counts.unmatched_predicted,
+        counts.unmatched_gold,
+        counts.joined_by_id,
+        counts.ambiguous,
+    )
 
 
 def joined(predicted: Sequence[Any], gold: Sequence[Any]) -> tuple[dict[int, int], Joined]:

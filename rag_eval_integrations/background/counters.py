@@ -256,11 +256,16 @@ class Aggregate:
         with self._lock:
             means = tuple(
                 WeightedMean(
-                    name=made.name, by=made.by, method=made.method, mean=mean.mean, ci95=mean.ci95,
-                    scored=mean.n, total=self._means.total[made.name],
+                    name=made.name,
+                    by=made.by,
+                    method=made.method,
+                    mean=mean.mean,
+                    ci95=mean.ci95,
+                    scored=mean.n,
+                    total=self._means.total[made.name],
                 )
                 for made, mean in self._means.made.items()
                 if mean.mean is not None
-            )  # fmt: skip
+            )
             unscored = {name: dict(codes) for name, codes in self._means.unscored.items()}
         return TrafficSummary(means=means, unscored=unscored)

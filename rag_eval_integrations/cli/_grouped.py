@@ -29,14 +29,33 @@ _DECLARED = "typer"
 
 _FIRST = "Most used"
 _EVERYDAY = (
-    "--out", "--judge", "--metrics", "--map", "--where", "--spool", "--report", "--fail-under",
-    "--fail-on-regression", "--resume", "--overwrite",
-)  # fmt: skip
+    "--out",
+    "--judge",
+    "--metrics",
+    "--map",
+    "--where",
+    "--spool",
+    "--report",
+    "--fail-under",
+    "--fail-on-regression",
+    "--resume",
+    "--overwrite",
+)
 """Options that a help page has first, beside those that are required."""
 _SECTIONS = (
-    "Arguments", _FIRST, "Input", "Tests", "Models under test", "Judge", "Metrics", "TRACe scores",
-    "Requests and limits", "Checks", "Output", "Options",
-)  # fmt: skip
+    "Arguments",
+    _FIRST,
+    "Input",
+    "Tests",
+    "Models under test",
+    "Judge",
+    "Metrics",
+    "TRACe scores",
+    "Requests and limits",
+    "Checks",
+    "Output",
+    "Options",
+)
 _AS_OTHERS_SAY = {
     **dict.fromkeys(("eval", "evaluate", "judge", "test"), "'run'"),
     "gate": "'run', 'report' or 'score' with --fail-under, or 'compare' with --fail-on-regression",
@@ -48,9 +67,16 @@ _COLUMN = 26
 
 
 _OF_ENDPOINTS = {
-    "base_url", "cache", "explanations", "extra_body", "instructions", "max_tokens", "rpm",
-    "timeout", "tpm",
-}  # fmt: skip
+    "base_url",
+    "cache",
+    "explanations",
+    "extra_body",
+    "instructions",
+    "max_tokens",
+    "rpm",
+    "timeout",
+    "tpm",
+}
 """Options that only judges that ask an endpoint have."""
 
 

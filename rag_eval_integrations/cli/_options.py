@@ -329,9 +329,14 @@ def run_from(name: str | None, words: Sequence[str] | None, *, revision: bool) -
 def _revision() -> str | None:
     """Ask git for the commit of the working folder; None without git, a repository or a commit."""
     command = (
-        "git", "--no-optional-locks", "describe", "--always", "--exclude=*", "--abbrev=40",
+        "git",
+        "--no-optional-locks",
+        "describe",
+        "--always",
+        "--exclude=*",
+        "--abbrev=40",
         "--dirty",
-    )  # fmt: skip
+    )
     try:
         git = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_GIT_S, check=True

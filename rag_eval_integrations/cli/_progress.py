@@ -116,10 +116,13 @@ def _bar() -> Bar:
     from rich.console import Console  # noqa: PLC0415
 
     return progress.Progress(
-        progress.TextColumn("evaluating"), progress.BarColumn(), progress.MofNCompleteColumn(),
-        progress.TimeRemainingColumn(), progress.TextColumn("{task.description}", markup=False),
+        progress.TextColumn("evaluating"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.description}", markup=False),
         console=Console(stderr=True),
-    )  # fmt: skip
+    )
 
 
 _MINUTE, _HOUR = 60, 3600

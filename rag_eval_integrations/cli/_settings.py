@@ -19,9 +19,19 @@ ENVIRONMENT = {
 }
 """Options that may stand in an environment variable, which precedes the file."""
 
-_PER_COMMAND = frozenset({
-    "call", "dry-run", "id", "limit", "model", "older-than", "once", "since", "where",
-})  # fmt: skip
+_PER_COMMAND = frozenset(
+    {
+        "call",
+        "dry-run",
+        "id",
+        "limit",
+        "model",
+        "older-than",
+        "once",
+        "since",
+        "where",
+    }
+)
 """Options that say what a command is about; in a file they would act where nobody typed them."""
 _OF_PROMPT_TESTS = ("Judge", "Requests and limits")
 """Sections of prompt tests' options that mean what they mean elsewhere."""

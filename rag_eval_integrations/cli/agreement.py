@@ -411,7 +411,12 @@ def _rated(content: dict[str, Any], trace: Trace) -> Evaluation:
     else:
         call, scores = RagCall("", (), None, id=str(content["id"])), ()
     return Evaluation.model_construct(
-        id=call.id, row_key=call.row_key if scores else "", question=call.question,
-        response=call.response, scores={score.name: score for score in scores}, labels=None,
-        sentences=Sentences(), judge=JudgeInfo(name="human"),
-    )  # fmt: skip
+        id=call.id,
+        row_key=call.row_key if scores else "",
+        question=call.question,
+        response=call.response,
+        scores={score.name: score for score in scores},
+        labels=None,
+        sentences=Sentences(),
+        judge=JudgeInfo(name="human"),
+    )

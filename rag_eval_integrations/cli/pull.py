@@ -83,9 +83,14 @@ def pull(options: PullOptions) -> int:
 
 
 def _pulled(
-    reader: Reader, client: Any, search: Search, traces: Traces, out: _CallFile, settled: float,
+    reader: Reader,
+    client: Any,
+    search: Search,
+    traces: Traces,
+    out: _CallFile,
+    settled: float,
     limit: int | None,
-) -> int:  # fmt: skip
+) -> int:
     """Write the calls of the traces that are listed; return how many are too young."""
     young = 0
     shown = time.monotonic()

@@ -304,9 +304,11 @@ class _AskingEvaluator:
 def _fields(question: Question) -> dict[str, Any]:
     """Return what a question says of its call."""
     return {
-        "id": question.label, "reference": question.reference, "metadata": question.metadata,
+        "id": question.label,
+        "reference": question.reference,
+        "metadata": question.metadata,
         "relevant_ids": question.relevant_ids,
-    }  # fmt: skip
+    }
 
 
 def _unasked(question: Question) -> RagCall:
@@ -345,10 +347,11 @@ def _taken_over(questions: Sequence[Question], file: EvaluationFile) -> dict[int
             rows[_question_key(row)].append(row)
     if others:
         raise ConfigurationError(
-            "out", str(file.path),
+            "out",
+            str(file.path),
             f"holds {others} evaluations of other questions; resume with the questions that it was "
             "made from, or use another file",
-        )  # fmt: skip
+        )
     done = {}
     for index, question in enumerate(questions):
         answers = rows[_question_key(question)]

@@ -191,10 +191,13 @@ def parts_of(folder: Path, forms: Collection[str] = ("parquet",)) -> list[Path]:
         and part.is_file()
         and part.name[0] not in "._"
     )
-    return sorted(files, key=lambda part: [
-        (int(piece), "") if piece.isdigit() else (0, piece)
-        for piece in re.split("([0-9]+)", str(part.relative_to(folder)))
-    ])  # fmt: skip
+    return sorted(
+        files,
+        key=lambda part: [
+            (int(piece), "") if piece.isdigit() else (0, piece)
+            for piece in re.split("([0-9]+)", str(part.relative_to(folder)))
+        ],
+    )
 
 
 # --- Lines
@@ -317,9 +320,13 @@ Numbered = Iterator[tuple[int, Any]]
 """Numbers of rows from 1, and the rows or why they are none. A row of CSV has that of its line."""
 
 SUFFIXES: dict[str, Format] = {
-    ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".jsonl": "jsonl",
     ".ndjson": "jsonl",
-}  # fmt: skip
+}
 _DELIMITERS = ",;\t|"
 _SEPARATOR = re.compile(r'"?sep=([,;|\t])"?[ \t]*\r?\n', re.I)
 """The line with which a spreadsheet says what separates the cells of those below."""

@@ -47,11 +47,22 @@ _BEGIN = b'{"row_key":'
 """How each line begins."""
 
 _COLUMNS = (
-    "id", "question", "documents", "response", "generation_model_name", "dataset_name",
-    "annotating_model_name", "documents_sentences", "response_sentences", "reference",
-    "all_relevant_sentence_keys", "all_utilized_sentence_keys", "sentence_support_information",
-    "unsupported_response_sentence_keys", "unasked_keys",
-)  # fmt: skip
+    "id",
+    "question",
+    "documents",
+    "response",
+    "generation_model_name",
+    "dataset_name",
+    "annotating_model_name",
+    "documents_sentences",
+    "response_sentences",
+    "reference",
+    "all_relevant_sentence_keys",
+    "all_utilized_sentence_keys",
+    "sentence_support_information",
+    "unsupported_response_sentence_keys",
+    "unasked_keys",
+)
 """Columns of RAGBench that a whole row has: the call, and what people said."""
 
 

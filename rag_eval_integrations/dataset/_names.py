@@ -41,25 +41,47 @@ OPTIONAL = (
 )
 
 _TOOLS = (
-    ("ragas", {
-        "question": "user_input", "documents": "retrieved_contexts", "response": "response",
-        "reference": "reference", "relevant_ids": "reference_context_ids",
-        "document_ids": "retrieved_context_ids",
-    }),
-    ("deepeval", {
-        "question": "input", "documents": "retrieval_context", "response": "actual_output",
-        "reference": "expected_output",
-    }),
-    ("LlamaIndex (contexts and answers of the data set, not of an app)", {
-        "question": "query", "documents": "reference_contexts", "response": "reference_answer",
-    }),
-)  # fmt: skip
+    (
+        "ragas",
+        {
+            "question": "user_input",
+            "documents": "retrieved_contexts",
+            "response": "response",
+            "reference": "reference",
+            "relevant_ids": "reference_context_ids",
+            "document_ids": "retrieved_context_ids",
+        },
+    ),
+    (
+        "deepeval",
+        {
+            "question": "input",
+            "documents": "retrieval_context",
+            "response": "actual_output",
+            "reference": "expected_output",
+        },
+    ),
+    (
+        "LlamaIndex (contexts and answers of the data set, not of an app)",
+        {
+            "question": "query",
+            "documents": "reference_contexts",
+            "response": "reference_answer",
+        },
+    ),
+)
 """Tools whose rows are known by all of their names, so that other fields are no rivals."""
 
 ROWS = (
-    "examples", "results", "testCases", "test_cases", "samples", "goldens", "test_results",
+    "examples",
+    "results",
+    "testCases",
+    "test_cases",
+    "samples",
+    "goldens",
+    "test_results",
     "conversationalTestCases",
-)  # fmt: skip
+)
 """Names under which tools write the rows of a data set into one object."""
 
 _TURNS = "turns"
@@ -173,8 +195,10 @@ class Naming:
             ConfigurationError: the row lacks a field that was given.
             InputError: a required field has no name that is known, or several.
         """
-        ways = {ours: [self._way_named(ours, name) for name in names]
-                for ours, names in self.given.items()}  # fmt: skip
+        ways = {
+            ours: [self._way_named(ours, name) for name in names]
+            for ours, names in self.given.items()
+        }
         fixed = {ours: first for ours, (first, *_) in ways.items()}
         needed = [ours for ours in REQUIRED if ours not in fixed]
         is_own = all(ours in self.row for ours in needed)

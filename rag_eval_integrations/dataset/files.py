@@ -126,9 +126,14 @@ class EvaluationFile:
     """Whether rows have to be added in the order of the calls."""
 
     def __init__(
-        self, path: Path, fingerprint: str, *, resume: bool = False, overwrite: bool = False,
+        self,
+        path: Path,
+        fingerprint: str,
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
         field: str = "out",
-    ) -> None:  # fmt: skip
+    ) -> None:
         check_form(path, field)
         self.path = check_out(path, resume=resume, overwrite=overwrite, field=field)
         self._field = field
@@ -225,11 +230,12 @@ class EvaluationFile:
                 return
         if missing:
             raise ConfigurationError(
-                self._field, str(self.path),
+                self._field,
+                str(self.path),
                 f"holds evaluations of {counted(len(missing), 'call that is', 'calls that are')} "
                 "not among the calls of this run; resume with the calls that it was made from, or "
                 "use another file",
-            )  # fmt: skip
+            )
 
     def earlier(self) -> Iterator[Evaluation]:
         """Yield the rows of the earlier run, in the order of its files; also those that failed."""
@@ -339,11 +345,12 @@ class EvaluationFile:
             self.run = self.run or evaluation.run
             if evaluation.fingerprint != self._fingerprint:
                 raise ConfigurationError(
-                    self._field, name,
+                    self._field,
+                    name,
                     f"was made by another evaluator (judge {evaluation.judge.name}, fingerprint "
                     f"{evaluation.fingerprint}, not {self._fingerprint}); resume with the judge, "
                     "metrics and formulas that it was made with, or use another file",
-                )  # fmt: skip
+                )
             if evaluation.error is None:
                 self._recorded[_identity(evaluation)].append(place)
                 self.holds_rows = self.holds_rows or source == _PARTIAL
@@ -495,8 +502,15 @@ def zipping(stream: BinaryIO) -> BinaryIO:
 
 
 COLUMNS = (
-    "row_key", "id", "failed", "requests", "prompt_tokens", "completion_tokens", "cost_usd", LINE,
-)  # fmt: skip
+    "row_key",
+    "id",
+    "failed",
+    "requests",
+    "prompt_tokens",
+    "completion_tokens",
+    "cost_usd",
+    LINE,
+)
 """The columns beside those of the scores."""
 _GROUP = 512
 """Rows of a group of a Parquet file: as many are held in memory."""
@@ -529,9 +543,14 @@ def table_of(lines: Iterable[str], names: Sequence[str] = ()) -> Any:
         rows.append({"row_key": row["row_key"], "id": row["id"], "failed": failed, **usage})
         scores.append({name: score.get("value") for name, score in row["scores"].items()})
     kinds = {
-        "row_key": pa.string(), "id": pa.string(), "failed": pa.bool_(), "requests": pa.int64(),
-        "prompt_tokens": pa.int64(), "completion_tokens": pa.int64(), "cost_usd": pa.float64(),
-    }  # fmt: skip
+        "row_key": pa.string(),
+        "id": pa.string(),
+        "failed": pa.bool_(),
+        "requests": pa.int64(),
+        "prompt_tokens": pa.int64(),
+        "completion_tokens": pa.int64(),
+        "cost_usd": pa.float64(),
+    }
     arrays = {name: pa.array([row.get(name) for row in rows], kinds[name]) for name in kinds}
     for name in dict.fromkeys([*names, *(name for values in scores for name in values)]):
         arrays[score_column(name)] = pa.array([values.get(name) for values in scores], pa.float64())

@@ -375,10 +375,14 @@ def score_gold(labelled: Labelled, trace: Trace) -> Evaluation:
     return Evaluation.model_construct(
         id=call.id,
         row_key=labelled.row_key or (call.row_key if recorded is None else recorded.row_key),
-        question=call.question, response=call.response,
-        scores={score.name: score for score in scores}, labels=labels,
-        sentences=labelled.call.sentences, judge=labelling.judge, usage=labelling.usage,
-    )  # fmt: skip
+        question=call.question,
+        response=call.response,
+        scores={score.name: score for score in scores},
+        labels=labels,
+        sentences=labelled.call.sentences,
+        judge=labelling.judge,
+        usage=labelling.usage,
+    )
 
 
 def _reconciled(labelled: Labelled, written: Labels) -> Labelling:

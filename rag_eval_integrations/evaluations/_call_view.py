@@ -33,9 +33,15 @@ SIGNS = {state: sign for state, (sign, _) in STATES.items()}
 WORDS = {state: words for state, (_, words) in STATES.items()}
 
 _OF_TRACE = {
-    "relevant_keys", "documents_without_relevant", "explanation", "utilized_keys",
-    "relevant_unused_keys", "unsupported", "citations", "missing",
-}  # fmt: skip
+    "relevant_keys",
+    "documents_without_relevant",
+    "explanation",
+    "utilized_keys",
+    "relevant_unused_keys",
+    "unsupported",
+    "citations",
+    "missing",
+}
 """Evidence that the sentences themselves show."""
 _MOST_BARS = 21
 _ID = 200
@@ -312,29 +318,41 @@ def _facts(evaluation: Evaluation) -> Iterator[tuple[str, list[list[str]]]]:
     yield "Call", _pairs(call)
     if capture is not None:
         observed = [
-            ("framework", capture.framework), ("status", capture.status),
-            ("documents seen in", capture.documents_from), ("retrievers", list(capture.retrievers)),
+            ("framework", capture.framework),
+            ("status", capture.status),
+            ("documents seen in", capture.documents_from),
+            ("retrievers", list(capture.retrievers)),
             ("latency", "" if capture.latency_s is None else f"{capture.latency_s:.3f} s"),
-            ("tags", list(capture.tags)), ("run", capture.run_id),
+            ("tags", list(capture.tags)),
+            ("run", capture.run_id),
             *((name, value) for name, value in capture.metadata.items()),
-        ]  # fmt: skip
+        ]
         yield "Captured", _pairs(observed)
     if evaluation.metadata:
         yield "Metadata", _pairs(list(evaluation.metadata.items()))
     cost = "" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
     judge_facts = [
-        ("judge", judge.name), ("model", judge.model), ("version", judge.version),
-        ("requests", usage.requests or None), ("of these failed", usage.failed or None),
+        ("judge", judge.name),
+        ("model", judge.model),
+        ("version", judge.version),
+        ("requests", usage.requests or None),
+        ("of these failed", usage.failed or None),
         ("prompt tokens", usage.prompt_tokens or None),
-        ("completion tokens", usage.completion_tokens or None), ("cost", cost),
+        ("completion tokens", usage.completion_tokens or None),
+        ("cost", cost),
         *_common(evaluation),
-    ]  # fmt: skip
+    ]
     yield "Judge and cost", _pairs(judge_facts)
 
 
 _MADE_BY = (
-    "prompt_version", "formulas", "relevance_baseline", "calibration", "splitter", "windows",
-)  # fmt: skip
+    "prompt_version",
+    "formulas",
+    "relevance_baseline",
+    "calibration",
+    "splitter",
+    "windows",
+)
 """Provenance of scores, without what is said of the judge."""
 
 

@@ -50,11 +50,12 @@ def inline(text: str, *, in_table: bool = False, most: int | None = 500) -> str:
         return _code(line)
     # A backslash before a pipe cannot stand in a code span of a table: it escapes the pipe.
     return "".join(
-        "\\" * (2 * len(part) - 1) + "|" if _PIPE.fullmatch(part)
+        "\\" * (2 * len(part) - 1) + "|"
+        if _PIPE.fullmatch(part)
         else _code(part).replace("|", "\\|")
         for part in _PIPE.split(line)
         if part
-    )  # fmt: skip
+    )
 
 
 def _code(text: str) -> str:

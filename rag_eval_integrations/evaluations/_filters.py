@@ -30,8 +30,12 @@ from rag_eval_integrations.records.score import Pattern, score_hint
 _FORMS = "write FIELD=VALUE, pattern=NAME or 'SCORE<0.5', in quotes because of the <"
 _SIGN = re.compile("<=|>=|<|>|=")
 _ORDERS: dict[str, Callable[[float, float], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq,
-}  # fmt: skip
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+}
 _MOST_NAMES = 1_000
 """Names of scores and fields that are kept for a message."""
 _MOST_TOLD = 20

@@ -219,9 +219,12 @@ class _Units:
         for (name, _), difference in zip(there, differences, strict=True):
             sums[name] += difference
         return _Units(
-            [pair for _, pair in there], differences,
-            list(sums.values()), list(counts.values()), groups is not None,
-        )  # fmt: skip
+            [pair for _, pair in there],
+            differences,
+            list(sums.values()),
+            list(counts.values()),
+            groups is not None,
+        )
 
     def method(self) -> str | None:
         """Choose the method of the interval; None for too few units."""
@@ -248,17 +251,22 @@ class _Units:
             low, high = centre - reach * error, centre + reach * error
             interval = Interval(max(-1.0, low), min(1.0, high), method)
         return ScoreDifference(
-            name=name, n=n,
+            name=name,
+            n=n,
             mean_a=math.fsum(a for a, _ in self.values) / n if n else None,
             mean_b=math.fsum(b for _, b in self.values) / n if n else None,
             difference=sum(self.differences) / n / _MILLIONTHS if n else None,
-            interval=interval, p=_flips(self.sums) if n else None, p_holm=None,
+            interval=interval,
+            p=_flips(self.sums) if n else None,
+            p_holm=None,
             wins=sum(difference > 0 for difference in self.differences),
             losses=sum(difference < 0 for difference in self.differences),
-            ties=self.differences.count(0), became_unscored={}, became_scored=0,
+            ties=self.differences.count(0),
+            became_unscored={},
+            became_scored=0,
             smallest_visible=None if error is None else POWER * error,
             conversations=len(self.sums) if self.grouped else None,
-        )  # fmt: skip
+        )
 
     def _normal(self, method: str) -> tuple[float, float, float]:
         """Return the standard error, the centre, and the reach in standard errors."""

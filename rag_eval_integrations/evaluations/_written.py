@@ -181,12 +181,11 @@ def to_json(
         "warnings": dict(summary.warnings.most_common()),
         "flags": dict(summary.flags.most_common()),
         "judges": [
-            {**judge.model_dump(), "calls": calls}
-            for judge, calls in summary.judges.most_common()
+            {**judge.model_dump(), "calls": calls} for judge, calls in summary.judges.most_common()
         ],
         "versions": {name: dict(values) for name, values in summary.versions.items()},
         "usage": summary.usage.model_dump(),
-    }  # fmt: skip
+    }
     if corrected is not None:
         content["corrected"] = asdict(corrected)
     if groups is not None:
@@ -223,11 +222,16 @@ def to_markdown(
         lines += _section("Corrected means", named_rows(corrected.rows()), *corrected.remarks())
     if summary.patterns:
         rows: list[Row] = [
-            {"pattern": each.pattern, "calls": each.calls,
-             "share": f"{each.share:.1%}", "95 %": _ends(each.interval, ".1%"),
-             "meaning": each.meaning, "fix": "" if each.pattern == "healthy" else each.fix}
+            {
+                "pattern": each.pattern,
+                "calls": each.calls,
+                "share": f"{each.share:.1%}",
+                "95 %": _ends(each.interval, ".1%"),
+                "meaning": each.meaning,
+                "fix": "" if each.pattern == "healthy" else each.fix,
+            }
             for each in summary.patterns
-        ]  # fmt: skip
+        ]
         heading = f"Diagnoses of {summary.labelled:,} labelled calls"
         lines += _section(heading, rows, "A call may show several.")
     if groups is not None:
@@ -246,15 +250,19 @@ def to_markdown(
             for each in retrieval.ranks
         )
         lines += _section(
-            "Retrieval", ranks,
+            "Retrieval",
+            ranks,
             f"In {retrieval.share:.1%} of {retrieval.calls:,} labelled calls (95 %: "
             f"{retrieval.interval:.1%}) a document holds a relevant sentence{first}.",
-        )  # fmt: skip
+        )
     if summary.errors:
-        lines += _section("Failures", (
-            {"calls": calls, "failure": kind, "first message": summary.reasons.get(kind)}
-            for kind, calls in summary.errors.most_common()
-        ))  # fmt: skip
+        lines += _section(
+            "Failures",
+            (
+                {"calls": calls, "failure": kind, "first message": summary.reasons.get(kind)}
+                for kind, calls in summary.errors.most_common()
+            ),
+        )
     for heading, counts in (("Notes", summary.warnings), ("Flags", summary.flags)):
         if counts:
             lines += _section(

@@ -119,8 +119,11 @@ class Comparison:
         """
         self.score(name)
         a, b = (run.calls for run in self._runs)
-        lost = [((i, j), None) for i, j in self._pairs
-                if a[i].value(name) is not None and b[j].value(name) is None]  # fmt: skip
+        lost = [
+            ((i, j), None)
+            for i, j in self._pairs
+            if a[i].value(name) is not None and b[j].value(name) is None
+        ]
         return self._changes(lost, limit)
 
     def changed_calls(self, limit: int | None = 20) -> list[Change]:
@@ -188,15 +191,19 @@ class Comparison:
             "baseline": self.names[0],
             "runs": [
                 {
-                    "name": run.names[1], "paired_by": run.paired_by, "pairs": run.pairs,
-                    "only_baseline": run.only_a, "only_run": run.only_b,
+                    "name": run.names[1],
+                    "paired_by": run.paired_by,
+                    "pairs": run.pairs,
+                    "only_baseline": run.only_a,
+                    "only_run": run.only_b,
                     "new_unsupported": run.new_unsupported,
-                    "notes": list(run.notes), "pooled": run.pooled._asdict(),
+                    "notes": list(run.notes),
+                    "pooled": run.pooled._asdict(),
                     "scores": [score.to_json() for score in run.scores.values()],
                 }
                 for run in self.all
             ],
-        }  # fmt: skip
+        }
 
     def __repr__(self) -> str:
         differences = (
@@ -291,14 +298,22 @@ def _names(sources: Sequence[Source], given: Sequence[str] | None) -> list[str]:
         if len(set(given)) < len(given) or not all(isinstance(name, str) for name in given):
             raise ConfigurationError("names", given, "give each run another name, a text")
         return list(given)
-    letters = [chr(ord("A") + place) if place < 26 else f"run {place + 1}"
-               for place in range(len(sources))]  # fmt: skip
-    files = [str(source.path) if isinstance(source, EvaluationsFile)
-             else os.fspath(source) if isinstance(source, str | os.PathLike) else None
-             for source in sources]  # fmt: skip
+    letters = [
+        chr(ord("A") + place) if place < 26 else f"run {place + 1}" for place in range(len(sources))
+    ]
+    files = [
+        str(source.path)
+        if isinstance(source, EvaluationsFile)
+        else os.fspath(source)
+        if isinstance(source, str | os.PathLike)
+        else None
+        for source in sources
+    ]
     for shorten in (lambda path: Path(path).name, str):  # with folders where two have one name
-        names = [letter if file is None else shorten(file)
-                 for letter, file in zip(letters, files, strict=True)]  # fmt: skip
+        names = [
+            letter if file is None else shorten(file)
+            for letter, file in zip(letters, files, strict=True)
+        ]
         if len(set(names)) == len(names):
             return names
     return letters
@@ -330,11 +345,12 @@ def _compared(
     different = "; ".join(_made_differently(a, b, names))
     if different and not allow_mixed:
         raise ConfigurationError(
-            "runs", f"{a.name}, {b.name}",
+            "runs",
+            f"{a.name}, {b.name}",
             f"their scores were made differently ({different}), so a difference could be "
             "the judge's; evaluate both in the same way, or compare them all the same with "
             "--allow-mixed (allow_mixed=True)",
-        )  # fmt: skip
+        )
     by, pairs = ways.pair(a, b)
     both = [(a.calls[i], b.calls[j]) for i, j in pairs]
     values = {name: [_values(*pair, name) for pair in both] for name in names}
@@ -344,12 +360,15 @@ def _compared(
     return Comparison(
         names=(a.name, b.name),
         scores={name: _completed(figures[name], both, agreement) for name in names},
-        paired_by=by, pairs=len(pairs),
-        only_a=len(a.calls) - len(pairs), only_b=len(b.calls) - len(pairs),
+        paired_by=by,
+        pairs=len(pairs),
+        only_a=len(a.calls) - len(pairs),
+        only_b=len(b.calls) - len(pairs),
         notes=(*pools.notes(both, agreement), *_notes(a, b, pairs, different)),
         pooled=agreement,
-        _runs=(a, b), _pairs=pairs,
-    )  # fmt: skip
+        _runs=(a, b),
+        _pairs=pairs,
+    )
 
 
 def _values(before: CallInBrief, after: CallInBrief, name: str) -> Values | None:
@@ -391,10 +410,15 @@ def _made_differently(a: RunInBrief, b: RunInBrief, names: Sequence[str]) -> Ite
     for name in names:
         for part in [*By.model_fields, "method"]:
             in_a, in_b = (
-                sorted({str(getattr(made if part == "method" else made.by, part))
-                        for made in run.means.made if made.name == name})
+                sorted(
+                    {
+                        str(getattr(made if part == "method" else made.by, part))
+                        for made in run.means.made
+                        if made.name == name
+                    }
+                )
                 for run in (a, b)
-            )  # fmt: skip
+            )
             if len({*in_a, *in_b}) > 1:
                 words = f"{part} {' and '.join(in_a)} in {a.name}, {' and '.join(in_b)} in {b.name}"
                 differing.setdefault(words, []).append(name)
@@ -513,8 +537,16 @@ def outcome_lines(comparison: Comparison) -> list[str]:
     ]
 
 
-HEADINGS = ("score", "A", "B", "B - A", "95 % interval", "p", "adjusted p",
-            "smallest detectable difference")  # fmt: skip
+HEADINGS = (
+    "score",
+    "A",
+    "B",
+    "B - A",
+    "95 % interval",
+    "p",
+    "adjusted p",
+    "smallest detectable difference",
+)
 
 
 def cells(score: ScoreDifference, places: int = 3) -> list[str]:
@@ -522,10 +554,15 @@ def cells(score: ScoreDifference, places: int = 3) -> list[str]:
     interval = score.interval
     ends = "–" if interval is None else f"[{interval.low:+.3f}, {interval.high:+.3f}]"
     return [
-        score.name, decimal(score.mean_a, places), decimal(score.mean_b, places),
-        decimal(score.difference, places, sign=True), ends, probability(score.p),
-        probability(score.p_holm), decimal(score.smallest_visible),
-    ]  # fmt: skip
+        score.name,
+        decimal(score.mean_a, places),
+        decimal(score.mean_b, places),
+        decimal(score.difference, places, sign=True),
+        ends,
+        probability(score.p),
+        probability(score.p_holm),
+        decimal(score.smallest_visible),
+    ]
 
 
 def table(comparison: Comparison) -> list[list[str]]:
@@ -587,8 +624,10 @@ def table_lines(comparison: Comparison, width: int = 80) -> list[str]:
     tables = [aligned(rows)]
     if max(map(len, tables[0])) > width:
         split = rows[0].index("p")
-        tables = [aligned([row[:split] for row in rows]),
-                  aligned([[row[0], *row[split:]] for row in rows])]  # fmt: skip
+        tables = [
+            aligned([row[:split] for row in rows]),
+            aligned([[row[0], *row[split:]] for row in rows]),
+        ]
     lines = [one_line(line) for line in (heading(comparison), *in_answers(comparison))]
     tables.insert(0, outcome_lines(comparison))
     return [*lines, *(line for table in tables for line in ("", *table)), ""]

@@ -163,10 +163,15 @@ def calls_overview(evaluations: Iterable[Evaluation]) -> Table:
 
 
 _STYLES = {
-    "full": "", "partial": "bold yellow", "none": "bold red", "unlabelled": "dim",
+    "full": "",
+    "partial": "bold yellow",
+    "none": "bold red",
+    "unlabelled": "dim",
     "source": "dim",
-    "ru": "green", "r": "yellow", "u": "yellow",
-}  # fmt: skip
+    "ru": "green",
+    "r": "yellow",
+    "u": "yellow",
+}
 """State of a sentence, or of a value → its style."""
 
 

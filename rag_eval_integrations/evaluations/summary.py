@@ -281,13 +281,20 @@ class Summary:
             tally, mean = self._tallies[made], means.get(made, RunningMean())
             figures.append(
                 ScoreFigures(
-                    name=made.name, by=made.by, method=made.method,
-                    total=mean.n + unscored[made].total(), scored=mean.n,
-                    mean=mean.mean, interval=mean.interval, deviation=mean.deviation,
-                    bins=tuple(tally.bins), unscored=dict(unscored[made].most_common()),
-                    passed=tally.passed, with_threshold=tally.with_threshold,
+                    name=made.name,
+                    by=made.by,
+                    method=made.method,
+                    total=mean.n + unscored[made].total(),
+                    scored=mean.n,
+                    mean=mean.mean,
+                    interval=mean.interval,
+                    deviation=mean.deviation,
+                    bins=tuple(tally.bins),
+                    unscored=dict(unscored[made].most_common()),
+                    passed=tally.passed,
+                    with_threshold=tally.with_threshold,
                 )
-            )  # fmt: skip
+            )
         return tuple(figures)
 
     @property
@@ -297,13 +304,16 @@ class Summary:
             return ()
         return tuple(
             PatternFigures(
-                pattern=pattern, calls=calls, share=calls / self.labelled,
+                pattern=pattern,
+                calls=calls,
+                share=calls / self.labelled,
                 interval=wilson(calls / self.labelled, self.labelled),
-                meaning=diagnosis.problem, fix=diagnosis.fix,
+                meaning=diagnosis.problem,
+                fix=diagnosis.fix,
             )
             for pattern, diagnosis in DIAGNOSES.items()
             for calls in [self.diagnoses[pattern]]
-        )  # fmt: skip
+        )
 
     @property
     def retrieval(self) -> RetrievalFigures:
@@ -402,10 +412,11 @@ _OUTCOMES: dict[Outcome, tuple[str, str]] = {
     "incomplete": ("is incomplete", "are incomplete"),
     "below_threshold": ("is below a threshold", "are below a threshold"),
     "no_verdict": (
-        "has no adherence or threshold to judge by", "have no adherence or threshold to judge by",
+        "has no adherence or threshold to judge by",
+        "have no adherence or threshold to judge by",
     ),
     "not_judged": ("was not judged", "were not judged"),
-}  # fmt: skip
+}
 """Outcome → what is said of one call, and of several."""
 
 
@@ -426,12 +437,14 @@ def _table(by: By, figures: Sequence[ScoreFigures]) -> list[str]:
     reasons = []
     for score in figures:
         name = f"{score.name} ({score.method})"
-        rows.append((
-            name if score.scored and several[score.name] > 1 else score.name,
-            "–" if score.mean is None else f"{score.mean:.3f}",
-            "–" if score.interval is None else f"{score.interval:.2f}",
-            f"{score.scored}/{score.total}",
-        ))  # fmt: skip
+        rows.append(
+            (
+                name if score.scored and several[score.name] > 1 else score.name,
+                "–" if score.mean is None else f"{score.mean:.3f}",
+                "–" if score.interval is None else f"{score.interval:.2f}",
+                f"{score.scored}/{score.total}",
+            )
+        )
         unscored = (f"{code} {count}" for code, count in score.unscored.items())
         reasons.append(one_line(", ".join(unscored)))
     reasons.insert(0, "unscored because" if any(reasons) else "")
@@ -446,11 +459,9 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     visible = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*visible, strict=True)]
     return [
-        "  ".join(
-            [first.ljust(widths[0]), *map(str.rjust, others, widths[1:])]
-        )
+        "  ".join([first.ljust(widths[0]), *map(str.rjust, others, widths[1:])])
         for first, *others in visible
-    ]  # fmt: skip
+    ]
 
 
 def maker_words(by: By) -> str:
@@ -538,14 +549,16 @@ class _Retrieval:
         calls = self.calls[0]
         share = self.hits / calls if calls else None
         return RetrievalFigures(
-            calls=calls, relevant=self.hits, share=share,
+            calls=calls,
+            relevant=self.hits,
+            share=share,
             interval=None if share is None else wilson(share, calls),
             first_relevant=self.first / self.hits if self.hits else None,
             ranks=tuple(
                 RankFigures(rank + 1, self.calls[rank], self.relevant[rank], self.used[rank])
                 for rank in range(len(self.calls))
             ),
-        )  # fmt: skip
+        )
 
 
 def _ranks(numbers: set[int], earlier: Sequence[int]) -> set[int]:

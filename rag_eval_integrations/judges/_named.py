@@ -142,9 +142,13 @@ def _throttled(
     if name == ENDPOINT:
         raise ConfigurationError("judge", name, "name a model, as in 'openai:gpt-4o-mini'")
     asked: Model = OpenAIModel(
-        name.removeprefix(ENDPOINT), base_url=base_url, api_key=api_key, timeout=timeout,
-        max_tokens=max_tokens, extra_body=extra_body,
-    )  # fmt: skip
+        name.removeprefix(ENDPOINT),
+        base_url=base_url,
+        api_key=api_key,
+        timeout=timeout,
+        max_tokens=max_tokens,
+        extra_body=extra_body,
+    )
     if max_tokens is not None:
         asked = _Limited(asked, max_tokens)
     model = ThrottledModel(asked, **limits)
@@ -288,9 +292,11 @@ def _of_module(name: str, given: str, option: str) -> Judge | Model:
     except ConfigurationError as error:
         kind = "a class" if isinstance(thing, type) else f"an object of {type(thing).__name__}"
         raise ConfigurationError(
-            option, given, f"{name} is {kind}, not a judge: it needs a `name` and `async "
+            option,
+            given,
+            f"{name} is {kind}, not a judge: it needs a `name` and `async "
             "label(call)` or `async complete(request)`, or to be a framework's model",
-        ) from error  # fmt: skip
+        ) from error
 
 
 def imported(name: str, option: str, use: str) -> object:

@@ -233,9 +233,11 @@ class ReaderJudge(JudgeBase):
         template, room = self._template, self._support.length
         if self._support.kind == "token" and "{hypothesis}" in template:
             raise ConfigurationError(
-                "template", template, "a classifier of tokens reads the response as a text of its "
+                "template",
+                template,
+                "a classifier of tokens reads the response as a text of its "
                 "own: leave {hypothesis} out",
-            )  # fmt: skip
+            )
         if self._support.longest([self._pair("", "", "")]) > room // 2:
             raise ConfigurationError("template", template, f"fills more than half of {room} tokens")
 

@@ -195,8 +195,10 @@ class LLMJudge(JudgeBase):
             logger.warning(
                 "%s cut off its answers to %d calls in a row, even about the fewest sentences: "
                 "raise the limit of an answer's tokens (--max-tokens, or the server's own). Until "
-                "an answer is whole, no call is halved.", self.name, _IN_A_ROW,
-            )  # fmt: skip
+                "an answer is whole, no call is halved.",
+                self.name,
+                _IN_A_ROW,
+            )
 
 
 async def _all_of(asking: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

@@ -54,9 +54,11 @@ class _TorchModel(LocalModel):
     def find(self, name: str) -> str | None:
         """Find a file in the model's folder or on the hub."""
         return self._source and self._cached_file(
-            self._source, name, _raise_exceptions_for_missing_entries=False,
+            self._source,
+            name,
+            _raise_exceptions_for_missing_entries=False,
             _raise_exceptions_for_connection_errors=False,
-        )  # fmt: skip
+        )
 
     def run(self, inputs: Mapping[str, Any]) -> Any:
         """Run the model on a batch; return its output as float32."""

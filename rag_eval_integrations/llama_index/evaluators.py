@@ -191,11 +191,13 @@ class ScoreEvaluator(ScoreView, BaseEvaluator):
             given = [document_of(item, self._mode) for item in _listed(contexts)]
             alone = response is None and self.name in _OF_RETRIEVAL
             call = RagCall(
-                question=query or "", documents=given, response=response,
+                question=query or "",
+                documents=given,
+                response=response,
                 reference=kwargs.get("reference"),
                 capture=_UNSEEN if contexts is None else _RETRIEVAL if alone else None,
                 relevant_ids=kwargs.get("relevant_ids"),
-            )  # fmt: skip
+            )
             return await self._result(call, query)
         except Exception as error:  # noqa: BLE001 -- reported in the result
             return _invalid(query, response, contexts, error)
@@ -244,10 +246,13 @@ class ScoreEvaluator(ScoreView, BaseEvaluator):
         await asyncio.sleep(kwargs.get("sleep_time_in_seconds") or 0)
         seen = answer.documents or hasattr(response, "source_nodes")
         call = RagCall(
-            question=query or "", documents=answer.documents, response=answer.text,
-            reference=kwargs.get("reference"), relevant_ids=kwargs.get("relevant_ids"),
+            question=query or "",
+            documents=answer.documents,
+            response=answer.text,
+            reference=kwargs.get("reference"),
+            relevant_ids=kwargs.get("relevant_ids"),
             capture=None if seen else _UNSEEN,
-        )  # fmt: skip
+        )
         return await self._result(call, query)
 
     async def _result(self, call: RagCall, query: str | None) -> EvaluationResult:

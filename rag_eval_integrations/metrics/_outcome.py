@@ -8,9 +8,12 @@ from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records._shown import LEXICAL
 
 Failing = Literal[
-    "hallucination", "nothing_relevant_retrieved", "context_ignored", "incomplete",
+    "hallucination",
+    "nothing_relevant_retrieved",
+    "context_ignored",
+    "incomplete",
     "below_threshold",
-]  # fmt: skip
+]
 Outcome = Literal[Failing, "right_refusal", "sound", "no_verdict", "not_judged"]
 FAILING: tuple[Failing, ...] = get_args(Failing)
 """The outcomes of calls to look at, the gravest first."""

@@ -40,9 +40,13 @@ from rag_eval_integrations.sentences._citations import without_citations
 
 PROMPT_VERSION = "correctness-1"
 CORRECTNESS_SCORES = (
-    "answer_precision", "answer_recall", "answer_f1", "answer_abstained", "answer_token_recall",
+    "answer_precision",
+    "answer_recall",
+    "answer_f1",
+    "answer_abstained",
+    "answer_token_recall",
     "answer_contains",
-)  # fmt: skip
+)
 """Names of the scores of `AnswerCorrectness`, in order."""
 _UNANSWERABLE = "unanswerable"
 _ESTIMATE = ("an estimate: the judge compared words, and gives no verdicts",)

@@ -82,9 +82,12 @@ class LabelMetric(Metric):
         """
 
     def _without_labels(
-        self, labelling: Labelling, by: By,
-        code: UnscoredCode = "judge_output_invalid", reason: str = "the judge gave no labels",
-    ) -> tuple[Score, ...]:  # fmt: skip
+        self,
+        labelling: Labelling,
+        by: By,
+        code: UnscoredCode = "judge_output_invalid",
+        reason: str = "the judge gave no labels",
+    ) -> tuple[Score, ...]:
         """Return every score without a value, for the judge's reason or else for this one."""
         scores = self.unscored(labelling.unscored or code, labelling.reason or reason, by)
         # Why there are no labels may stand there: a schema that the endpoint ignored.

@@ -203,9 +203,13 @@ class Retrieval(CallMetric):
         # One is made, and the others are copies: a fifth of the time. `value` is computed, a float
         # in [0, 1].
         made = Score.model_construct(
-            name="", status="scored", scale=(0.0, 1.0), method=self.method, by=by,
+            name="",
+            status="scored",
+            scale=(0.0, 1.0),
+            method=self.method,
+            by=by,
             reason=_reason(ranks, len(gold), len(first), k),
-        )  # fmt: skip
+        )
         scores = []
         for measure, formula in _BY_NAME.items():
             value = formula(ranks, len(gold), k)
@@ -439,9 +443,15 @@ class _Maker:
 
     def score(self, name: str, value: float, reason: str) -> Score:
         return self._construct(
-            name=name, status="scored", value=value, raw=value, scale=(0.0, 1.0), method="labels",
-            n=self.n, reason=reason,
-        )  # fmt: skip
+            name=name,
+            status="scored",
+            value=value,
+            raw=value,
+            scale=(0.0, 1.0),
+            method="labels",
+            n=self.n,
+            reason=reason,
+        )
 
     def unscored(self, name: str, code: UnscoredCode, reason: str) -> Score:
         return self._construct(name=name, status="unscored", unscored=code, reason=reason)

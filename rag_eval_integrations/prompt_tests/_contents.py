@@ -91,8 +91,13 @@ class Contents:
         # Without a cut, a number that cuts nothing: PromptPex would take its own, which is 3.
         most = max(len(self.spec.output_rules), len(self.spec.inverse_rules))
         options = {"maxRules": most if self.cut is None else self.cut}
-        context = {"name": self.prompt.name, "prompt": prompt, **named,
-                   "metrics": metrics, "options": options}  # fmt: skip
+        context = {
+            "name": self.prompt.name,
+            "prompt": prompt,
+            **named,
+            "metrics": metrics,
+            "options": options,
+        }
         return json.dumps(context, indent=2) + "\n"
 
 
@@ -159,9 +164,12 @@ def read_upstream(
     elif max_rules >= max(len(direct), len(inverse)):
         max_rules = None
     spec = files.make_spec(
-        " ".join(_lines(content, "intent")), _lines(content, "inputSpec"), direct, inverse,
+        " ".join(_lines(content, "intent")),
+        _lines(content, "inputSpec"),
+        direct,
+        inverse,
         cut=max_rules,
-    )  # fmt: skip
+    )
     tests = files.from_test_rows(rows, under_test, spec, lost)
     # Expected outputs are listed with the results, but their model is not under test.
     outputs = [row for row in _rows(content, "testOutputs", lost) if not row.get("isGroundtruth")]

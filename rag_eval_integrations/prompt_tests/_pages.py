@@ -29,9 +29,12 @@ from rag_eval_integrations.records._json import SCHEMA
 from rag_eval_integrations.report._page import drawn, pieces, shown
 
 _NAMES = {
-    "all": "all rule tests", "rule": "rules", "inverse": "inverse rules",
-    "baseline": "baseline tests", "valid": "rule tests with a valid input",
-}  # fmt: skip
+    "all": "all rule tests",
+    "rule": "rules",
+    "inverse": "inverse rules",
+    "baseline": "baseline tests",
+    "valid": "rule tests with a valid input",
+}
 _SIGNS = {"ok": "✓", "err": "✗", "unknown": "?", "error": "!"}
 _STATES = {
     "ok": "complies",

@@ -108,8 +108,12 @@ def rate_of(results: Iterable[Result], *, unknown_as: UnknownAs = None) -> Rate:
 Tests = Literal["rule", "inverse", "baseline", "valid"]
 """Some of the tests; see `Report.tnc`."""
 KINDS: Mapping[str, Tests | None] = {
-    "all": None, "rule": "rule", "inverse": "inverse", "baseline": "baseline", "valid": "valid",
-}  # fmt: skip
+    "all": None,
+    "rule": "rule",
+    "inverse": "inverse",
+    "baseline": "baseline",
+    "valid": "valid",
+}
 """The kinds of tests whose compliance every report shows."""
 
 

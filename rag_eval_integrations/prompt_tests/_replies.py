@@ -101,12 +101,22 @@ _CELL = re.compile(
     r"[ \t]*+(?=,|\s*+\Z)\s*?(?=,|\Z)",
 )
 _NAMES = {
-    "ruleid": "ruleid", "rule": "ruleid", "rulenumber": "ruleid",
-    "testid": "testid", "test": "testid", "testnumber": "testid",
-    "expectedoutput": "expectedoutput", "expected": "expectedoutput", "output": "expectedoutput",
-    "reasoning": "reasoning", "reason": "reasoning", "explanation": "reasoning",
-    "testinput": "testinput", "input": "testinput", "testcase": "testinput",
-}  # fmt: skip
+    "ruleid": "ruleid",
+    "rule": "ruleid",
+    "rulenumber": "ruleid",
+    "testid": "testid",
+    "test": "testid",
+    "testnumber": "testid",
+    "expectedoutput": "expectedoutput",
+    "expected": "expectedoutput",
+    "output": "expectedoutput",
+    "reasoning": "reasoning",
+    "reason": "reasoning",
+    "explanation": "reasoning",
+    "testinput": "testinput",
+    "input": "testinput",
+    "testcase": "testinput",
+}
 
 
 @dataclass(frozen=True)
@@ -272,13 +282,16 @@ def read_tests(
         if rule is None and len(rules) == 1:
             rule = rules[0]
         known = {
-            "ruleid": rule.id if rule else None, "rule": rule.text if rule else "",
+            "ruleid": rule.id if rule else None,
+            "rule": rule.text if rule else "",
             "inverse": rule.inverse if rule else bool(rules) and all(r.inverse for r in rules),
-            "baseline": not rules, "scenario": scenario.name if scenario else "",
-            "testid": row.get("testid"), "reasoning": as_text(row.get("reasoning")),
+            "baseline": not rules,
+            "scenario": scenario.name if scenario else "",
+            "testid": row.get("testid"),
+            "reasoning": as_text(row.get("reasoning")),
             "expectedoutput": as_text(row.get("expected", row.get("expectedoutput"))),
             "generation": generation,
-        }  # fmt: skip
+        }
         try:
             test = make_test(known, _inputs(row, prompt, fixed), number)
         except (ValueError, RecursionError) as error:
@@ -303,10 +316,11 @@ def _rows(text: str, prompt: PromptUnderTest, parsed: ParsedTests) -> Sequence[M
         content = next((value for value in content.values() if isinstance(value, list)), [content])
     if isinstance(content, list):
         return [
-            {**item, "testinput": as_text(item.get("testinput"))} if isinstance(item, dict)
+            {**item, "testinput": as_text(item.get("testinput"))}
+            if isinstance(item, dict)
             else {"testinput": as_text(item)}
             for item in content
-        ]  # fmt: skip
+        ]
     table = read_tests_csv(text, list(prompt.inputs))
     parsed.lost.extend(table.lost or ([] if table.rows else ["the reply is empty"]))
     return table.rows

@@ -335,15 +335,38 @@ CHECK = "check"
 """What stands in place of a judge's name: nobody was asked."""
 
 _CHECKED = {
-    "type", "properties", "required", "additionalProperties", "items", "enum", "const",
-}  # fmt: skip
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "enum",
+    "const",
+}
 _WORDS = {
-    "$schema", "$id", "title", "description", "default", "examples", "sample", "name", "kind",
-    "strict", "nullable", "deprecated", "$comment",
-}  # fmt: skip
+    "$schema",
+    "$id",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "sample",
+    "name",
+    "kind",
+    "strict",
+    "nullable",
+    "deprecated",
+    "$comment",
+}
 _TYPES = ("null", "boolean", "string", "integer", "number", "array", "object")
-_ALIASES = {"float": "number", "int": "integer", "bool": "boolean", "list": "array",
-            "str": "string", "dict": "object"}  # fmt: skip
+_ALIASES = {
+    "float": "number",
+    "int": "integer",
+    "bool": "boolean",
+    "list": "array",
+    "str": "string",
+    "dict": "object",
+}
 
 
 @dataclass(frozen=True)

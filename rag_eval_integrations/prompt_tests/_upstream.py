@@ -153,13 +153,19 @@ def rows_of(content: object, what: str) -> list[dict[str, Any]]:
 
 
 _TEST: Cells = (
-    ("test_id", "testid", text_of), ("expected", "expectedoutput", text_of),
-    ("reasoning", "reasoning", text_of), ("scenario", "scenario", text_of),
-    ("generation", "generation", whole_of), ("baseline", "baseline", flag_of),
-    ("inverse", "inverse", flag_of), ("uid", "testuid", text_of), ("rule", "rule", text_of),
-    ("groundtruth", "groundtruth", text_of), ("groundtruth_model", "groundtruthModel", text_of),
+    ("test_id", "testid", text_of),
+    ("expected", "expectedoutput", text_of),
+    ("reasoning", "reasoning", text_of),
+    ("scenario", "scenario", text_of),
+    ("generation", "generation", whole_of),
+    ("baseline", "baseline", flag_of),
+    ("inverse", "inverse", flag_of),
+    ("uid", "testuid", text_of),
+    ("rule", "rule", text_of),
+    ("groundtruth", "groundtruth", text_of),
+    ("groundtruth_model", "groundtruthModel", text_of),
     ("groundtruth_score", "groundtruthScore", number_of),
-)  # fmt: skip
+)
 _COLUMNS = {"ruleid", "testinput", "testinputOriginal", *(column for _, column, _ in _TEST)}
 
 
@@ -507,14 +513,20 @@ def rule_checks_from_rows(rows: Sequence[Row]) -> list[RuleCheck]:
 
 
 _RESULT: Cells = (
-    ("prompt_id", "promptid", text_of), ("model", "model", text_of), ("output", "output", text_of),
-    ("run", "run", whole_of), ("error", "error", text_of),
+    ("prompt_id", "promptid", text_of),
+    ("model", "model", text_of),
+    ("output", "output", text_of),
+    ("run", "run", whole_of),
+    ("error", "error", text_of),
     ("latency_s", "latencySeconds", number_of),
-)  # fmt: skip
+)
 _METRIC: Cells = (
-    ("score", "score", number_of), ("outcome", "outcome", outcome_of),
-    ("content", "content", text_of), ("problem", "problem", text_of), ("failed", "failed", flag_of),
-)  # fmt: skip
+    ("score", "score", number_of),
+    ("outcome", "outcome", outcome_of),
+    ("content", "content", text_of),
+    ("problem", "problem", text_of),
+    ("failed", "failed", flag_of),
+)
 
 
 def results_to_rows(results: Iterable[Result]) -> list[dict[str, Any]]:

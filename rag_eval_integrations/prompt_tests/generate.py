@@ -81,10 +81,14 @@ class GenerateOptions:
 
     def __post_init__(self) -> None:
         ranges = {
-            "rules": (0, 100), "max_rules": (1, 1000), "tests_per_rule": (1, 100),
-            "rules_per_group": (1, 1000), "generations": (1, 20), "expansions": (0, 5),
+            "rules": (0, 100),
+            "max_rules": (1, 1000),
+            "tests_per_rule": (1, 100),
+            "rules_per_group": (1, 1000),
+            "generations": (1, 20),
+            "expansions": (0, 5),
             "keep": (1, 10_000),
-        }  # fmt: skip
+        }
         for field, (low, high) in ranges.items():
             value = getattr(self, field)
             if value is not None and not low <= value <= high:
@@ -348,10 +352,15 @@ class Generation:
         with journal:
             done = await run_jobs(tests, answered, max_concurrency=self.max_concurrency)
         rows = [
-            {"testuid": test.uid, "model": test.groundtruth_model, "output": test.groundtruth,
-             "score": test.groundtruth_score, "isGroundtruth": True}
+            {
+                "testuid": test.uid,
+                "model": test.groundtruth_model,
+                "output": test.groundtruth,
+                "score": test.groundtruth_score,
+                "isGroundtruth": True,
+            }
             for test in done
-        ]  # fmt: skip
+        ]
         if done:  # an empty file would keep rules that are added by hand from leading to tests
             self.workspace.write_json(files.TESTS, files.to_test_rows(done))
             self.workspace.write_json(files.GROUNDTRUTH, rows)
@@ -371,9 +380,12 @@ class Generation:
         """
         options = self.options
         groups = rule_groups(
-            spec, self.scenarios, split=options.split_rules, most=options.rules_per_group,
+            spec,
+            self.scenarios,
+            split=options.split_rules,
+            most=options.rules_per_group,
             max_rules=options.max_rules,
-        )  # fmt: skip
+        )
         failed: list[JudgeError] = []
 
         async def write(group: RuleGroup) -> ParsedTests:
@@ -384,9 +396,13 @@ class Generation:
             """
             try:
                 return await write_tests(
-                    self.prompt, spec, group, self.model,
-                    per_rule=options.tests_per_rule, generations=options.generations,
-                )  # fmt: skip
+                    self.prompt,
+                    spec,
+                    group,
+                    self.model,
+                    per_rule=options.tests_per_rule,
+                    generations=options.generations,
+                )
             except JudgeError as error:
                 failed.append(error)
                 if isinstance(error, JudgeUnavailableError) or len(failed) == len(groups):

@@ -145,9 +145,12 @@ class Workspace:
         """
         rules = self.read_lines(files.RULES)
         return files.make_spec(
-            " ".join(self.read_lines(files.INTENT)), self.read_lines(files.INPUT_SPEC), rules,
-            files.inverse_by_rule(self.read_lines(files.INVERSE_RULES), len(rules)), cut=self.cut(),
-        )  # fmt: skip
+            " ".join(self.read_lines(files.INTENT)),
+            self.read_lines(files.INPUT_SPEC),
+            rules,
+            files.inverse_by_rule(self.read_lines(files.INVERSE_RULES), len(rules)),
+            cut=self.cut(),
+        )
 
     def cut(self) -> int | None:
         """Return the number of rules that PromptPex numbered first in an import; None for all."""
@@ -276,9 +279,11 @@ class Project:
             workspace.write(path.name, content)
         own = {"instructions": dict(added.instructions), "samples": added.samples}
         workspace.note(
-            schema=SCHEMA, file=path.name, source=str(path.resolve()),
+            schema=SCHEMA,
+            file=path.name,
+            source=str(path.resolve()),
             **(own if added != words else {}),
-        )  # fmt: skip
+        )
         project.prompt = project.prompt.with_author(added)
         return project
 
@@ -381,10 +386,14 @@ class Project:
         for reason in lost:
             self._tell(f"{files.RESULTS}: {reason}")
         return Contents(
-            self.prompt, spec, tests, results,
+            self.prompt,
+            spec,
+            tests,
+            results,
             self._checks(tests),
-            files.rule_checks_from_rows(rows(files.RULE_EVALS)), self.workspace.cut(),
-        )  # fmt: skip
+            files.rule_checks_from_rows(rows(files.RULE_EVALS)),
+            self.workspace.cut(),
+        )
 
     def _checks(self, tests: Sequence[PromptTest]) -> list[TestCheck]:
         """Read the checks of tests, without those that cannot be used; empty without a file.
@@ -649,10 +658,13 @@ def find_metrics(
 
 
 _MADE_WITH = {
-    "intent": (files.INTENT,), "inputSpec": (files.INPUT_SPEC,), "outputRules": (files.RULES,),
-    "inverseOutputRules": (files.INVERSE_RULES,), "testExpansion": (files.TESTS,),
+    "intent": (files.INTENT,),
+    "inputSpec": (files.INPUT_SPEC,),
+    "outputRules": (files.RULES,),
+    "inverseOutputRules": (files.INVERSE_RULES,),
+    "testExpansion": (files.TESTS,),
     "samples": (files.INPUT_SPEC, files.TESTS),
-}  # fmt: skip
+}
 """Files that are made with words of the author."""
 
 

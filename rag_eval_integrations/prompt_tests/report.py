@@ -163,12 +163,15 @@ class Report:
                 by_rule.setdefault((test.rule_id, test.rule, test.inverse), []).append(result)
         return [
             {
-                "ruleid": rule_id, "rule": rule, "inverse": str(inverse).lower(), "model": model,
+                "ruleid": rule_id,
+                "rule": rule,
+                "inverse": str(inverse).lower(),
+                "model": model,
                 **rate_of((r for r in results if r.model == model), unknown_as=unknown_as).counts,
             }
             for (rule_id, rule, inverse), results in sorted(by_rule.items())
             for model in self.models
-        ]  # fmt: skip
+        ]
 
     def failures(self) -> list[Failure]:
         """List the outputs that do not comply or have no verdict, and the model's failures.
@@ -178,12 +181,14 @@ class Report:
         """
         return [
             Failure(
-                kind=result.state, rule_id=result.test.rule_id, inverse=result.test.inverse,
+                kind=result.state,
+                rule_id=result.test.rule_id,
+                inverse=result.test.inverse,
                 **_shown(result),
             )
             for result in self.results
             if result.state not in ("ok", "not judged")
-        ]  # fmt: skip
+        ]
 
     def compare(self, before: Report) -> list[Comparison]:
         """Compare with the report of an earlier run; see `compare`."""
@@ -265,9 +270,14 @@ def _shown(result: Result) -> dict[str, Any]:
     """Return the fields of a result that failures and changes have in common."""
     test = result.test
     return {
-        "model": result.model, "test": test.uid, "run": result.run, "rule": test.rule,
-        "input": test.testinput, "output": result.output, "reason": result.reason,
-    }  # fmt: skip
+        "model": result.model,
+        "test": test.uid,
+        "run": result.run,
+        "rule": test.rule,
+        "input": test.testinput,
+        "output": result.output,
+        "reason": result.reason,
+    }
 
 
 # --- Changes between two runs of the same tests, as before and after an edit

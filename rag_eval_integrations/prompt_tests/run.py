@@ -271,10 +271,16 @@ async def _result(
     except Exception as failure:  # noqa: BLE001 -- a user's app failed: the run goes on
         error = f"{type(failure).__name__}: {failure}"
     return Result(
-        test=test, model=asker.name, run=run, prompt_id=prompt.id, output=output, error=error,
-        contexts=contexts, parameters=asker.parameters(run),
+        test=test,
+        model=asker.name,
+        run=run,
+        prompt_id=prompt.id,
+        output=output,
+        error=error,
+        contexts=contexts,
+        parameters=asker.parameters(run),
         latency_s=round(time.monotonic() - began, 3),
-    )  # fmt: skip
+    )
 
 
 class _AskModel:
@@ -311,10 +317,12 @@ class _AskModel:
         seed = cast(int | None, parameters.pop("seed", run or None))
         completion = await self._model.complete(
             CompletionRequest(
-                messages=messages, seed=seed, parameters=parameters,
+                messages=messages,
+                seed=seed,
+                parameters=parameters,
                 prompt_version="prompt-under-test",
             )
-        )  # fmt: skip
+        )
         if parameters or self._images or self._settings.parameters:
             self.warnings.update(completion.warnings)
         return completion.text or completion.choices[0].refusal or "", ()

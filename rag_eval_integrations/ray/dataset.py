@@ -105,9 +105,14 @@ class EvaluatorConfig:
         def endpoint(name: str) -> Judge | Model:
             """Make the model of an endpoint, with the settings and the shared permits."""
             return judge_from(
-                name, base_url=self.base_url, timeout=self.timeout, max_tokens=self.max_tokens,
-                extra_body=self.extra_body, deadline=self.deadline, permits=permits,
-            )  # fmt: skip
+                name,
+                base_url=self.base_url,
+                timeout=self.timeout,
+                max_tokens=self.max_tokens,
+                extra_body=self.extra_body,
+                deadline=self.deadline,
+                permits=permits,
+            )
 
         if isinstance(self.judge, str):
             labeller = named_judge(self.judge, "judge", endpoint)
@@ -131,9 +136,11 @@ class EvaluatorConfig:
             )
         if model_base(labeller).retries:
             raise ConfigurationError(
-                name, value, f"model {labeller.name} has retries and limits of its own; pass "
+                name,
+                value,
+                f"model {labeller.name} has retries and limits of its own; pass "
                 "the one inside of it",
-            )  # fmt: skip
+            )
         return ThrottledModel(labeller, permits=permits)
 
 
@@ -233,14 +240,19 @@ def evaluate_dataset(
     return ds.map_batches(
         _Evaluate,
         fn_constructor_args=(
-            config, names, limit, ray.put(frozenset(done)), dict(field_map or {}), tuple(keep),
+            config,
+            names,
+            limit,
+            ray.put(frozenset(done)),
+            dict(field_map or {}),
+            tuple(keep),
         ),
         compute=ray.data.ActorPoolStrategy(size=concurrency),
         batch_size=batch_size,
         batch_format="pyarrow",
         num_cpus=num_cpus,
         max_task_retries=_MOST_DEATHS,
-    )  # fmt: skip
+    )
 
 
 def done_keys(results: Dataset) -> frozenset[bytes]:

@@ -260,20 +260,51 @@ def input_error(error: ValidationError) -> InputError:
 
 NAMES: Mapping[str, tuple[str, ...]] = {
     "question": (
-        "question", "query", "input", "user_input", "prompt", "user_query", "query_str", "messages",
+        "question",
+        "query",
+        "input",
+        "user_input",
+        "prompt",
+        "user_query",
+        "query_str",
+        "messages",
     ),
     "documents": (
-        "documents", "contexts", "context", "retrieved_documents", "retrieved_contexts",
-        "retrieved_context", "retrieval_context", "source_documents", "source_nodes",
-        "retrieved_docs", "docs", "chunks", "passages",
+        "documents",
+        "contexts",
+        "context",
+        "retrieved_documents",
+        "retrieved_contexts",
+        "retrieved_context",
+        "retrieval_context",
+        "source_documents",
+        "source_nodes",
+        "retrieved_docs",
+        "docs",
+        "chunks",
+        "passages",
     ),
     "response": (
-        "response", "answer", "output", "actual_output", "generated_answer", "result",
-        "prediction", "completion",
+        "response",
+        "answer",
+        "output",
+        "actual_output",
+        "generated_answer",
+        "result",
+        "prediction",
+        "completion",
     ),
     "reference": (
-        "reference", "reference_answer", "expected", "expected_output", "expected_answer",
-        "expected_response", "ground_truth", "ground_truths", "gold_answer", "gt_answer",
+        "reference",
+        "reference_answer",
+        "expected",
+        "expected_output",
+        "expected_answer",
+        "expected_response",
+        "ground_truth",
+        "ground_truths",
+        "gold_answer",
+        "gt_answer",
     ),
     "relevant_ids": ("relevant_ids", "reference_context_ids"),
     "document_ids": ("document_ids", "retrieved_context_ids"),
@@ -281,7 +312,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "earlier": ("earlier",),
     "id": ("id",),
     "metadata": ("metadata",),
-}  # fmt: skip
+}
 """Names that tools give to the fields of a call, our own first. A row with two of them for one
 field is ambiguous, unless one is our own. Other spellings (`Ground Truth`, `sourceDocuments`) count
 where no name is exact."""

@@ -462,9 +462,14 @@ class RagCall(Record):
         """
         documents = [(document.header, document.text) for document in self.documents]
         return row_key_of(
-            self.question, documents, self.response, self.reference, self.history, self.earlier,
+            self.question,
+            documents,
+            self.response,
+            self.reference,
+            self.history,
+            self.earlier,
             self.alternatives,
-        )  # fmt: skip
+        )
 
 
 class SentencizedCall(Record):

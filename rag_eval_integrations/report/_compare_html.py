@@ -119,7 +119,7 @@ def _run(comparison: Comparison, limit: int, number: int) -> View:
             {"names": shown(names), **_call(change, comparison, f"{number}-lost-{place}")}
             for place, (names, change) in enumerate(list(lost.values())[:_MOST_LOST])
         ],
-    }  # fmt: skip
+    }
 
 
 def _row(

@@ -24,9 +24,16 @@ def review_page(calls: Sequence[Evaluation], draw: Draw, who: str, file: str) ->
     """
     content = {"draw": draw.fields(), "file": file, "calls": list(map(review_data, calls))}
     return pieces(
-        "review.html", script="review.js", style="review.css", title=f"Labels for {file}",
-        who=who, file=file, again=EARLIER, calls=list(map(asked_view, calls)), content=content,
-    )  # fmt: skip
+        "review.html",
+        script="review.js",
+        style="review.css",
+        title=f"Labels for {file}",
+        who=who,
+        file=file,
+        again=EARLIER,
+        calls=list(map(asked_view, calls)),
+        content=content,
+    )
 
 
 def review_data(evaluation: Evaluation) -> dict[str, Any]:

@@ -22,9 +22,12 @@ from rag_eval_integrations.store._scores import MeanOfPeriod
 View = dict[str, Any]
 
 STATES = {
-    "judged": "judged", "due": "waiting", "parked": "tried in vain", "left_out": "left out",
+    "judged": "judged",
+    "due": "waiting",
+    "parked": "tried in vain",
+    "left_out": "left out",
     "refused": "refused by a spool",
-}  # fmt: skip
+}
 """What becomes of calls, in words."""
 
 

@@ -133,10 +133,11 @@ def _fields(evaluation: Evaluation, metadata: Sequence[str]) -> dict[str, object
 def _words(evaluation: Evaluation) -> str:
     """Write the scores in a line: `name=0.123`, or the code of why where there is no value."""
     return " ".join(
-        f"{_named(name)}={score.unscored or score.status}" if score.value is None
+        f"{_named(name)}={score.unscored or score.status}"
+        if score.value is None
         else f"{_named(name)}={score.value:.3f}"
         for name, score in evaluation.scores.items()
-    )  # fmt: skip
+    )
 
 
 def _named(name: str) -> str:
@@ -229,7 +230,8 @@ class JsonlSink:
             raise ConfigurationError("path", str(self.path), why)
         if schema is not None and int(schema[1]) != EVALS_SCHEMA:
             raise ConfigurationError(
-                "path", str(self.path),
+                "path",
+                str(self.path),
                 f"holds evaluations of schema {schema[1].decode()[:20]}, and this version writes "
                 f"{EVALS_SCHEMA}; use another file, or move it away",
-            )  # fmt: skip
+            )

@@ -96,9 +96,11 @@ class OpenTelemetrySink(TraceSink):
         self._meter = metrics.get_meter(SCOPE, meter_provider=meter_provider)
         self._observation: type[Observation] = metrics.Observation
         self._scores = self._meter.create_histogram(
-            SCORES_METRIC, unit="1", description="Scores of RAG calls, from 0 to 1.",
+            SCORES_METRIC,
+            unit="1",
+            description="Scores of RAG calls, from 0 to 1.",
             explicit_bucket_boundaries_advisory=_BOUNDS,
-        )  # fmt: skip
+        )
         self._unscored = self._meter.create_counter(
             UNSCORED_METRIC, description="Scores without a value, by the code of why."
         )
@@ -112,9 +114,10 @@ class OpenTelemetrySink(TraceSink):
         """
         if not self._watched:
             self._meter.create_observable_counter(
-                NOT_JUDGED_METRIC, [self._not_judged],
+                NOT_JUDGED_METRIC,
+                [self._not_judged],
                 description="Calls that were not judged, by reason.",
-            )  # fmt: skip
+            )
         self._watched.append(WeakMethod(counts))
 
     def _not_judged(self, options: object) -> Iterable[Observation]:

@@ -24,9 +24,18 @@ T = TypeVar("T")
 PATIENCE = 60.0
 """Seconds for which a worker that ends by itself (`--once`) waits for a database."""
 _PASSING = (
-    "08", "25006", "40", "53", "55", "57", "58",
-    "SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_LOCKED",
-)  # fmt: skip
+    "08",
+    "25006",
+    "40",
+    "53",
+    "55",
+    "57",
+    "58",
+    "SQLITE_BUSY",
+    "SQLITE_FULL",
+    "SQLITE_IOERR",
+    "SQLITE_LOCKED",
+)
 """Connection, read-only, deadlock and serialization, resources, lock, operator, system."""
 _REFUSED = ("28", "3D", "3F", "42501")
 """Authorization, no such database, no such schema, no right."""

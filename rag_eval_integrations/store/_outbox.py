@@ -95,8 +95,11 @@ class Outbox:
                 "LIMIT :most {skip}) UPDATE rag_unsent SET not_before = {now} + :lease WHERE sink "
                 "= :sink AND evaluation_id IN (SELECT evaluation_id FROM due) RETURNING "
                 "evaluation_id, (SELECT line FROM rag_evaluation WHERE id = evaluation_id)",
-                sink=self._name, tries=_TRIES, most=_BATCH, lease=_LEASE,
-            ).all()  # fmt: skip
+                sink=self._name,
+                tries=_TRIES,
+                most=_BATCH,
+                lease=_LEASE,
+            ).all()
         return dict(sorted(map(tuple, rows)))
 
     def _write(self, batch: dict[int, str]) -> dict[str, list[int]]:

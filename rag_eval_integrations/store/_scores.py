@@ -22,9 +22,12 @@ class MeanOfPeriod(NamedTuple):
 
 
 def record_scores(
-    run: Callable[..., Any], evaluation_id: int, at: float, evaluation: Evaluation,
+    run: Callable[..., Any],
+    evaluation_id: int,
+    at: float,
+    evaluation: Evaluation,
     makers: dict[str, int],
-) -> None:  # fmt: skip
+) -> None:
     """Insert a row per score.
 
     Args:
@@ -36,12 +39,14 @@ def record_scores(
     """
     scores = [
         {
-            "evaluation": evaluation_id, "at": at, "value": score.value,
+            "evaluation": evaluation_id,
+            "at": at,
+            "value": score.value,
             "maker": _maker(run, _written(made), makers),
             "why": None if score.value is not None else score.unscored or score.status,
         }
         for made, score in makers_of(evaluation)
-    ]  # fmt: skip
+    ]
     if scores:
         run(
             "INSERT INTO rag_score (evaluation_id, maker_id, at, value, why) "

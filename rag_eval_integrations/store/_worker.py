@@ -31,7 +31,7 @@ from rag_eval_integrations.background.budget import (
     checked,
     chosen,
     sample_key,
-)  # fmt: skip
+)
 from rag_eval_integrations.background.counters import FailureLog
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -48,7 +48,7 @@ from rag_eval_integrations.store.database import (
     ClaimedCall,
     Outcome,
     Store,
-)  # fmt: skip
+)
 from rag_eval_integrations.store.spool import new_uid
 
 _logger = logger_of("rag_eval_integrations.store")

@@ -223,9 +223,13 @@ class Store(ReadableStore):
                     "UPDATE rag_call SET state = :state, why = :why, lease_by = NULL, "
                     "tries = tries - :unused, "
                     f"not_before = {{now}} + :wait WHERE id = :id AND {whose}",
-                    state=outcome.state, why=_plain(outcome.why), wait=outcome.wait,
-                    unused=int(not outcome.uses_try), id=outcome.call.id, worker=worker,
-                ).rowcount  # fmt: skip
+                    state=outcome.state,
+                    why=_plain(outcome.why),
+                    wait=outcome.wait,
+                    unused=int(not outcome.uses_try),
+                    id=outcome.call.id,
+                    worker=worker,
+                ).rowcount
                 if worker is None and not settled:  # it waits, or was deleted meanwhile
                     here = "SELECT 1 FROM rag_call WHERE id = :id"
                     settled = run(here, id=outcome.call.id).first() is not None
@@ -235,20 +239,28 @@ class Store(ReadableStore):
         return recorded
 
     def _record(
-        self, run: Callable[..., Any], outcome: Outcome, evaluation: Evaluation,
-        makers: dict[str, int], sinks: Collection[str],
-    ) -> list[Evaluation]:  # fmt: skip
+        self,
+        run: Callable[..., Any],
+        outcome: Outcome,
+        evaluation: Evaluation,
+        makers: dict[str, int],
+        sinks: Collection[str],
+    ) -> list[Evaluation]:
         """Record an evaluation and its scores; empty if it is there already."""
         call = outcome.call
         row = run(
             "INSERT INTO rag_evaluation (call_id, fingerprint, at, finished, seconds, usd, judge, "
             "failing, line) VALUES (:call, :fingerprint, :at, {now}, :seconds, :usd, :judge, "
             ":failing, :line) ON CONFLICT DO NOTHING RETURNING id",
-            call=call.id, fingerprint=evaluation.fingerprint or "", at=call.at,
-            seconds=outcome.seconds, usd=evaluation.usage.cost_usd,
-            judge=_plain(evaluation.judge.name), failing=_failing(evaluation),
+            call=call.id,
+            fingerprint=evaluation.fingerprint or "",
+            at=call.at,
+            seconds=outcome.seconds,
+            usd=evaluation.usage.cost_usd,
+            judge=_plain(evaluation.judge.name),
+            failing=_failing(evaluation),
             line=to_line(evaluation),
-        ).first()  # fmt: skip
+        ).first()
         if row is None:
             return []
         record_scores(run, row[0], call.at, evaluation, makers)
@@ -337,8 +349,9 @@ class Store(ReadableStore):
             )
             taken = run(
                 "UPDATE rag_permit SET next = {now} + :spacing WHERE name = :name "
-                "AND (next <= {now} OR next > {now} + :most) RETURNING 0.0", **values,
-            ).first()  # fmt: skip
+                "AND (next <= {now} OR next > {now} + :most) RETURNING 0.0",
+                **values,
+            ).first()
             left = taken or run("SELECT next - {now} FROM rag_permit WHERE name = :name", **values)
             return 0.0 if taken else max(1e-3, float(left.scalar_one()))
 

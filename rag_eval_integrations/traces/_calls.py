@@ -34,9 +34,18 @@ from rag_eval_integrations.traces._values import (
 )
 
 _QUESTIONS = (
-    *NAMES["question"], "message", "user_msg", "user_message", "str_or_query_bundle",
-    "query_bundle", "text", "content", "kwargs", "args", "inputs",
-)  # fmt: skip
+    *NAMES["question"],
+    "message",
+    "user_msg",
+    "user_message",
+    "str_or_query_bundle",
+    "query_bundle",
+    "text",
+    "content",
+    "kwargs",
+    "args",
+    "inputs",
+)
 _ANSWERS = (*NAMES["response"], "output_text", "generation", "text", "content", "message")
 _MASKED = "__REDACTED__"
 """What OpenInference writes in place of a content that is not to be exported."""
@@ -84,9 +93,12 @@ def call_of(spans: Iterable[Span]) -> RagCall | str:
 
 
 def _call(
-    root: Span, models: Sequence[Span], searches: Sequence[Span], ordered: Sequence[Span],
+    root: Span,
+    models: Sequence[Span],
+    searches: Sequence[Span],
+    ordered: Sequence[Span],
     question: str,
-) -> RagCall:  # fmt: skip
+) -> RagCall:
     """Make the call of a trace that has a question and a retriever."""
     answer = None if root.error else _answer_of(root.output, models)
     asked = [model for model in models if model.messages]

@@ -24,8 +24,11 @@ from rag_eval_integrations.traces._values import fields_of, items_in, object_in
 
 NAME = "Langfuse"
 _KINDS: dict[str, SpanKind] = {
-    "RETRIEVER": "retriever", "GENERATION": "model", "EMBEDDING": "embedding", "TOOL": "tool",
-}  # fmt: skip
+    "RETRIEVER": "retriever",
+    "GENERATION": "model",
+    "EMBEDDING": "embedding",
+    "TOOL": "tool",
+}
 _TYPES = (*_KINDS, "SPAN", "EVENT", "AGENT", "CHAIN", "EVALUATOR", "GUARDRAIL")
 
 
@@ -122,9 +125,15 @@ def listed(client: Any, search: Search) -> Iterator[Listed]:
     if search.project is not None:
         why = "leave it out: the keys of Langfuse belong to one project"
         raise ConfigurationError("--project", search.project, why)
-    roots = _observations(client, search, {
-        "is_root_observation": True, "from_start_time": search.start, "filter": search.query,
-    })  # fmt: skip
+    roots = _observations(
+        client,
+        search,
+        {
+            "is_root_observation": True,
+            "from_start_time": search.start,
+            "filter": search.query,
+        },
+    )
     ends: set[str] = set()
     for span in map(partial(_span, trace={}), roots):
         if span.trace not in ends:

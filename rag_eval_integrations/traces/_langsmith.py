@@ -24,8 +24,11 @@ from rag_eval_integrations.traces._values import fields_of, items_in, object_in
 
 NAME = "LangSmith"
 _KINDS: dict[object, SpanKind] = {
-    "retriever": "retriever", "llm": "model", "embedding": "embedding", "tool": "tool",
-}  # fmt: skip
+    "retriever": "retriever",
+    "llm": "model",
+    "embedding": "embedding",
+    "tool": "tool",
+}
 
 
 def recognises(row: Mapping[str, Any]) -> bool:

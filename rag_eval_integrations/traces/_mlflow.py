@@ -26,9 +26,13 @@ from rag_eval_integrations.traces._values import fields_of, items_in, object_in
 
 NAME = "MLflow"
 _KINDS: dict[object, SpanKind] = {
-    "RETRIEVER": "retriever", "RERANKER": "reranker", "LLM": "model", "CHAT_MODEL": "model",
-    "EMBEDDING": "embedding", "TOOL": "tool",
-}  # fmt: skip
+    "RETRIEVER": "retriever",
+    "RERANKER": "reranker",
+    "LLM": "model",
+    "CHAT_MODEL": "model",
+    "EMBEDDING": "embedding",
+    "TOOL": "tool",
+}
 _SESSION = "mlflow.trace.session"
 
 

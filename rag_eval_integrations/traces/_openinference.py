@@ -22,9 +22,12 @@ from rag_eval_integrations.traces._values import items_in, object_in
 
 NAME = "Phoenix"
 _KINDS: dict[str, SpanKind] = {
-    "RETRIEVER": "retriever", "RERANKER": "reranker", "LLM": "model", "EMBEDDING": "embedding",
+    "RETRIEVER": "retriever",
+    "RERANKER": "reranker",
+    "LLM": "model",
+    "EMBEDDING": "embedding",
     "TOOL": "tool",
-}  # fmt: skip
+}
 _DOCUMENTS = {"retriever": "retrieval.documents", "reranker": "reranker.output_documents"}
 
 
@@ -101,9 +104,15 @@ def _of_otlp(span: Mapping[str, Any]) -> Span:
 
 
 def _span(
-    trace: str, span: str, parent: str | None, name: str, times: tuple[Any, Any], kind: str,
-    attributes: Attributes, failed: bool,
-) -> Span:  # fmt: skip
+    trace: str,
+    span: str,
+    parent: str | None,
+    name: str,
+    times: tuple[Any, Any],
+    kind: str,
+    attributes: Attributes,
+    failed: bool,
+) -> Span:
     """Make a span of its parts."""
     known = kind if kind in _KINDS else str(attributes.get("openinference.span.kind"))
     of = _KINDS.get(known, "other")

@@ -23,9 +23,16 @@ from rag_eval_integrations.records._json import is_finite, shown
 from rag_eval_integrations.records.call import framework_of
 
 _TEXTS = (
-    "text", "page_content", "pageContent", "content", "passage", "chunk", "context", "snippet",
+    "text",
+    "page_content",
+    "pageContent",
+    "content",
+    "passage",
+    "chunk",
+    "context",
+    "snippet",
     "document.content",
-)  # fmt: skip
+)
 SENTENCES = "sentences"
 """Name of a document's text as a list of sentences, as in HotpotQA."""
 _IDS = ("id", "id_", "doc_id", "document_id", "node_id", "_id", "doc_uri")
@@ -393,9 +400,7 @@ def _exchange(item: Any) -> list[Any]:
     asked, answer = fields.get("input"), fields.get("actual_output", fields.get("actualOutput"))
     if not (isinstance(asked, str) and isinstance(answer, str)):
         return [item]
-    return [
-        {"role": "user", "content": asked}, {**fields, "role": "assistant", "content": answer}
-    ]  # fmt: skip
+    return [{"role": "user", "content": asked}, {**fields, "role": "assistant", "content": answer}]
 
 
 def conversation(messages: list[Any], where: str, *, answered: bool) -> Conversation:

@@ -52,9 +52,14 @@ def server(app: ASGIApp, end: Callable[[int], NoReturn] | None = None) -> uvicor
             made, which no signal stops, must not delay it. None to wait for it.
     """
     config = uvicorn.Config(
-        app, log_level="critical", access_log=False, server_header=False,
-        lifespan="off", timeout_graceful_shutdown=0, ws="none",
-    )  # fmt: skip
+        app,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=0,
+        ws="none",
+    )
     made = uvicorn.Server(config)
     if end is not None:
         made.handle_exit = lambda sig, frame: end(sig)  # type: ignore[method-assign]

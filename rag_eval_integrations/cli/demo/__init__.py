@@ -188,8 +188,9 @@ def _print_together(evaluations: list[Evaluation], console: Console) -> None:
     console.print(Summary.of(evaluations).verdict(), style="bold")
     console.print()
     console.print(calls_overview(evaluations))
-    patterns = {diagnosis.pattern: diagnosis for row in evaluations
-                for diagnosis in diagnose(row.scores)}  # fmt: skip
+    patterns = {
+        diagnosis.pattern: diagnosis for row in evaluations for diagnosis in diagnose(row.scores)
+    }
     if patterns:
         console.print("What the diagnoses mean:")
         for diagnosis in patterns.values():

@@ -126,10 +126,12 @@ def print_report(report: Report) -> None:
 _LABELS, _COLUMN = 30, 16
 """Columns of the terminal for the names of figures, and at least for each model."""
 _NAMES = {
-    "errors": "outputs that failed", "tests compliance unknown": "tests without a verdict",
-    "tests judged": "tests with a verdict", "compliant from": "compliant, 95 % from",
+    "errors": "outputs that failed",
+    "tests compliance unknown": "tests without a verdict",
+    "tests judged": "tests with a verdict",
+    "compliant from": "compliant, 95 % from",
     "compliant to": "compliant, 95 % to",
-}  # fmt: skip
+}
 """Columns of `overview.csv` whose names say little without its documentation."""
 
 
@@ -140,8 +142,10 @@ def _overview_tables(title: str, rows: Sequence[Row], width: int) -> Iterator[Ta
     """
     most = max(1, (width - _LABELS) // _COLUMN)
     for some in (rows[start : start + most] for start in range(0, len(rows), most)):
-        labels = (" / ".join(str(row[name]) for name in ("model", "scenario") if row.get(name))
-                  for row in some)  # fmt: skip
+        labels = (
+            " / ".join(str(row[name]) for name in ("model", "scenario") if row.get(name))
+            for row in some
+        )
         table = plain_table(title, "", *(f"{label}>" for label in labels))
         for column in table.columns[1:]:
             column.no_wrap, column.overflow = False, "fold"
@@ -163,8 +167,11 @@ def _print_comparison(comparison: Comparison, *, to_stderr: bool) -> None:
         comparison: the changes.
         to_stderr: print everything to stderr, because stdout holds a report in a file format.
     """
-    changed = {"broken": comparison.broken, "fixed": comparison.fixed,
-               "otherwise changed": comparison.other}  # fmt: skip
+    changed = {
+        "broken": comparison.broken,
+        "fixed": comparison.fixed,
+        "otherwise changed": comparison.other,
+    }
     lines = [
         f"{comparison.model}: {counted(comparison.compared, 'test')} in both runs, "
         f"{', '.join(f'{len(tests)} {how}' for how, tests in changed.items())}; "
@@ -247,8 +254,12 @@ def check_thresholds(report: Report, thresholds: Sequence[Threshold]) -> int:
     if thresholds and not report.models:
         print_stderr("FAILED: the report has no results")
         return _FAILED
-    metrics = {name for result in report.results for key in result.metrics
-               for name in (key.metric, key.key)}  # fmt: skip
+    metrics = {
+        name
+        for result in report.results
+        for key in result.metrics
+        for name in (key.metric, key.key)
+    }
     code = 0
     for threshold in thresholds:
         if threshold.name not in {COMPLIANCE, *metrics}:

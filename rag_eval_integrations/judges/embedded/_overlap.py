@@ -126,9 +126,22 @@ def overlap(
     pairs = pairs.intersection(chain.from_iterable([pairwise(sentence.stems) for sentence in docs]))
     spans = tuple(pairwise(accumulate(map(len, filter(None, documents)), initial=0)))
     return Overlap(
-        asked, docs, answer, spans, frequency, idf, unseen, holders, shared, known, mass,
-        response_mass, matches, pairs, best_dice,
-    )  # fmt: skip
+        asked,
+        docs,
+        answer,
+        spans,
+        frequency,
+        idf,
+        unseen,
+        holders,
+        shared,
+        known,
+        mass,
+        response_mass,
+        matches,
+        pairs,
+        best_dice,
+    )
 
 
 def _weight(total: float, count: int) -> float:

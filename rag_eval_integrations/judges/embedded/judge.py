@@ -307,10 +307,11 @@ def _labels(
             features, number, sentence.text, cited, supported[number], contradicted.get(number)
         )
         entry = {
-            "response_sentence_key": sentence.key, "explanation": explanation,
+            "response_sentence_key": sentence.key,
+            "explanation": explanation,
             "supporting_sentence_keys": tuple(filter(labelled.__contains__, cited)),
             "fully_supported": verdicts[number],
-        }  # fmt: skip
+        }
         entries.append(trusted(SentenceSupport, entry, _ENTRY))
     alone = "relevant" if response else "relevant_alone"
     chosen = _labelled(keys, relevant, model.thresholds[alone])

@@ -255,9 +255,13 @@ class StepsWriter:
         why = ""
         for _ in range(2):
             request = CompletionRequest(
-                messages=asked, json_schema=STEPS_SCHEMA, schema_name="steps", temperature=0.0,
-                max_tokens=_MOST_TOKENS, prompt_version=STEPS_VERSION,
-            )  # fmt: skip
+                messages=asked,
+                json_schema=STEPS_SCHEMA,
+                schema_name="steps",
+                temperature=0.0,
+                max_tokens=_MOST_TOKENS,
+                prompt_version=STEPS_VERSION,
+            )
             completion = await completed(judge, request)
             usage += completion.usage
             refused = _refused(completion)

@@ -491,9 +491,23 @@ def _model(judge: AnyModel) -> Model:
 
 SUFFIXES = (".geval.yaml", ".geval.yml")
 _FIELDS = (
-    "preset", "task", "name", "criteria", "steps", "params", "scale", "rubric", "threshold",
-    "strict", "estimator", "samples", "temperature", "form", "top_logprobs", "max_tokens",
-)  # fmt: skip
+    "preset",
+    "task",
+    "name",
+    "criteria",
+    "steps",
+    "params",
+    "scale",
+    "rubric",
+    "threshold",
+    "strict",
+    "estimator",
+    "samples",
+    "temperature",
+    "form",
+    "top_logprobs",
+    "max_tokens",
+)
 _MOST_BYTES = 1_000_000
 PRESET_NAMES = tuple(PRESETS)
 """Names that may follow `geval:` in the name of a metric, or `preset:` in a file."""

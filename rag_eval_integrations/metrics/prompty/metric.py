@@ -25,9 +25,16 @@ from rag_eval_integrations.records._json import JsonObject
 from rag_eval_integrations.records.labels import UnscoredCode
 
 VARIABLES = (
-    "output", "prompt", "rules", "input", "intent", "inputSpec", "expected", "groundtruth",
+    "output",
+    "prompt",
+    "rules",
+    "input",
+    "intent",
+    "inputSpec",
+    "expected",
+    "groundtruth",
     "contexts",
-)  # fmt: skip
+)
 """Variables that a metric file may insert; the first four are PromptPex's."""
 PARSER_VERSION = "2"
 """Version of the reply parser; raise it when any reply is read differently."""

@@ -235,9 +235,11 @@ def diagnose(
         ConfigurationError: a cut-off is outside [0, 1]; `scores` are neither.
     """
     cuts = {
-        "adherent": adherent, "irrelevant": irrelevant, "ignored": ignored,
+        "adherent": adherent,
+        "irrelevant": irrelevant,
+        "ignored": ignored,
         "incomplete": incomplete,
-    }  # fmt: skip
+    }
     for name, cut in cuts.items():
         if not 0 <= cut <= 1:
             raise ConfigurationError(name, cut, "use a number from 0 to 1")

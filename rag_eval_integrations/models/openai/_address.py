@@ -97,18 +97,20 @@ def address_of(url: str, api_version: str | None = None) -> Address:
     if operation is not None:
         before = urlunsplit((parts.scheme, parts.netloc, parts.path[: operation.start()], "", ""))
         raise ConfigurationError(
-            "base_url", shown,
+            "base_url",
+            shown,
             f"should end before {operation[0].rstrip('/')!r}, which is added: use {before!r}",
-        )  # fmt: skip
+        )
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     version = _version(query.pop("api-version", None), api_version)
     path = parts.path.rstrip("/")
     plain = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
     if version is None and _AZURE_HOST.search(host) and not _VERSIONED.search(path):
         raise ConfigurationError(
-            "base_url", shown,
+            "base_url",
+            shown,
             "is Azure's: pass `api_version`, as in '2024-10-21', or a URL that ends in /openai/v1",
-        )  # fmt: skip
+        )
     address = Address(plain, query, version)
     if address.azure and not path:
         return Address(f"{plain}/openai", query, version)

@@ -142,19 +142,24 @@ class OpenAIModel:
                 raise ConfigurationError(*problem)
             self._secrets = hidden(
                 [
-                    key.get_secret_value(), os.environ.get("AZURE_OPENAI_AD_TOKEN", ""),
+                    key.get_secret_value(),
+                    os.environ.get("AZURE_OPENAI_AD_TOKEN", ""),
                     *proxy_passwords(),
                 ],
-                headers=headers, query=self._address.query, body=self._defaults.extra_body,
-            )  # fmt: skip
+                headers=headers,
+                query=self._address.query,
+                body=self._defaults.extra_body,
+            )
             # Not a method of self: without a cycle the clients close as soon as the model is
             # dropped.
             self._clients = LoopClients(maker(openai, self._address, key, headers, float(timeout)))
         else:
             for field, value in (
-                ("base_url", base_url), ("api_key", api_key), ("api_version", api_version),
+                ("base_url", base_url),
+                ("api_key", api_key),
+                ("api_version", api_version),
                 ("default_headers", default_headers),
-            ):  # fmt: skip
+            ):
                 if value is not None:
                     raise ConfigurationError(field, "…", "is a setting of `client`; pass one")
             first, self._clients = given(openai, client)

@@ -460,9 +460,14 @@ class CircuitBreaker:
         self._probing = False
 
     def failed(
-        self, now: float, why: str, *, probe: bool = False, connected: bool = True,
+        self,
+        now: float,
+        why: str,
+        *,
+        probe: bool = False,
+        connected: bool = True,
         at_once: bool = False,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Count a request that failed for good, or a probe that failed once.
 
         A probe that fails opens the circuit for another `cool_down`. Other failures do not prolong

@@ -311,9 +311,14 @@ class AdmissionQueue:
                 self._backing_off.discard(waiter)
 
     def release(
-        self, permit: Permit, outcome: Outcome, *, tokens: int = 0, why: str = "",
+        self,
+        permit: Permit,
+        outcome: Outcome,
+        *,
+        tokens: int = 0,
+        why: str = "",
         connected: bool = True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Return a permit, and record how its attempt ended; a second time does nothing.
 
         Adapts the concurrency, corrects the token estimate and wakes the next request. An answer

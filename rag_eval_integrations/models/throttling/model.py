@@ -181,8 +181,9 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
             logger.warning(
                 "a request of about %d tokens is above the limit of %g tokens per minute; such "
                 "requests go alone, a minute apart from others (logged once)",
-                tokens, self._tpm,
-            )  # fmt: skip
+                tokens,
+                self._tpm,
+            )
         return tokens
 
     def _booked(self, completion: Completion, estimate: int) -> int:
