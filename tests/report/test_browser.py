@@ -87,9 +87,10 @@ def test_verdict_and_first_call_are_on_the_first_screen(
     assert page.locator("header").evaluate(ends) < first.evaluate(ends) <= height
     for heading in ("patterns", "scores", "retrieval", "list"):
         assert page.locator(f"#{heading}-heading").evaluate(ends) > height
+    top = page.get_by_role("link", name="Back to the top")
+    assert top.evaluate("(link) => link.getBoundingClientRect().top") >= height
     page.locator("#made-heading").scroll_into_view_if_needed()
     assert page.evaluate("scrollY") > height
-    top = page.get_by_role("link", name="Back to the top")
     assert top.evaluate(ends) <= height
     top.focus()
     press(page, "Enter")
