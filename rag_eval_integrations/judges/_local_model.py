@@ -285,16 +285,16 @@ class LocalModel(ABC):
         self._loaded = None
 
     def choose_output(self, names: Sequence[str]) -> None:
-        """Choose among the names of the model's outputs; the first where none is known."""
+        """Choose the output to read among the model's; the first where no name is known."""
         self._output = next((name for name in _OUTPUTS if name in names), names[0])
 
     @staticmethod
     def plain_copy(tokenizer: Any) -> Any:
-        """Copy a `tokenizers.Tokenizer` without what using it leaves: length and padding."""
-        plain = type(tokenizer).from_str(tokenizer.to_str())
-        plain.no_padding()
-        plain.no_truncation()
-        return plain
+        """Copy a `tokenizers.Tokenizer` without its settings of padding and truncation."""
+        copy = type(tokenizer).from_str(tokenizer.to_str())
+        copy.no_padding()
+        copy.no_truncation()
+        return copy
 
     def tokens(self, texts: Sequence[str]) -> list[Any]:
         """Cut texts into tokens, without special ones: a `tokenizers.Encoding` of each."""
@@ -306,8 +306,8 @@ class LocalModel(ABC):
         encodings: list[Any] = self._framing.encode_batch(pairs)
         return max(sum(map(int, encoding.attention_mask)) for encoding in encodings)
 
-    def plain(self, text: str) -> str:
-        """Make words of the model's special tokens in a text: only the judge may frame a text."""
+    def without_special_tokens(self, text: str) -> str:
+        """Break up special tokens in a text by a space: only the judge may frame a text."""
         return self._special.sub(lambda token: f"{token[0][:1]} {token[0][1:]}", text)
 
     def probabilities(self, pairs: Sequence[Pair], stop: Event) -> list[float]:
@@ -352,7 +352,7 @@ class LocalModel(ABC):
         return [sum(map(mul, vectors[first], vectors[second])) for first, second in pairs]
 
     def _outputs(self, pairs: Sequence[Pair], stop: Event) -> Iterator[tuple[int, Any, Any]]:
-        """Run batches of inputs of about one length; give the number of each, tokens and output."""
+        """Run inputs in batches by length; yield the number, encoding and output of each."""
         import numpy  # noqa: PLC0415 -- heavy, and of the extras
 
         lengths = [len(pair) if isinstance(pair, str) else sum(map(len, pair)) for pair in pairs]

@@ -259,20 +259,20 @@ def _turns(history: Sequence[Turn]) -> list[str]:
 
 
 def headers_of(
-    documents: Sequence[Document], shown: Sequence[Sentence] | None = None
+    documents: Sequence[Document], sentences: Sequence[Sentence] | None = None
 ) -> dict[int, str]:
     """Return the headers of a call's documents by number.
 
     Args:
         documents: the call's documents.
-        shown: the sentences that are shown; headers of other documents are left out.
+        sentences: the sentences of the prompt; headers of other documents are left out.
     """
     headers = {
         number: document.header for number, document in enumerate(documents) if document.header
     }
-    if not headers or shown is None:
+    if not headers or sentences is None:
         return headers
-    numbers = {document_number(sentence.key) for sentence in shown}
+    numbers = {document_number(sentence.key) for sentence in sentences}
     return {number: header for number, header in headers.items() if number in numbers}
 
 

@@ -440,12 +440,12 @@ def _labels_in(text: str, window: Window) -> Labels:
     Raises:
         JudgeOutputError: it does not hold labels, or not of sentences of the window.
     """
-    written = parse_labels(text)
-    filled = without_empty_entries(written, window)
+    parsed = parse_labels(text)
+    filled = without_empty_entries(parsed, window)
     labels = reconcile(filled, window)
     # An entry that says nothing may be the only one that names a sentence of the window.
-    known = labels if labels.sentence_support_information else reconcile(written, window)
-    why = only_unknown_keys(written, known)
+    known = labels if labels.sentence_support_information else reconcile(parsed, window)
+    why = only_unknown_keys(parsed, known)
     if why is not None:
         raise _UnknownKeysError(why, text)
     return labels

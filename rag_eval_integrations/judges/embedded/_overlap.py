@@ -113,9 +113,11 @@ def overlap(
         for word in own:
             holders[word].append(number)
     mass = tuple([sum(map(idf.__getitem__, sentence.content)) for sentence in docs])
-    response_mass = tuple(
-        [sum([idf.get(word, unseen) for word in sentence.content]) for sentence in answer]
-    )
+
+    def weight_in_response(sentence: Words) -> float:
+        return sum([idf.get(word, unseen) for word in sentence.content])
+
+    response_mass = tuple(map(weight_in_response, answer))
     known = tuple([holders.keys() & sentence.bag for sentence in answer])
     pairing = known
     if sum(map(len, map(holders.__getitem__, chain.from_iterable(known)))) > PAIR_BUDGET:
@@ -215,7 +217,7 @@ def covers(o: Overlap) -> list[Cover]:
     At most four are chosen greedily, each with the share of the response sentence's weight that it
     adds; none for a sentence that shares no words.
     """
-    made = []
+    by_sentence: list[Cover] = []
     for left, mass, matches in zip(o.known, o.response_mass, o.matches, strict=True):
         taken: list[int] = []
         gains: list[float] = []
@@ -234,5 +236,5 @@ def covers(o: Overlap) -> list[Cover]:
             taken.append(chosen)
             gains.append(best / mass)
             left = left - o.shared[chosen]
-        made.append(Cover(tuple(taken), tuple(gains)))
-    return made
+        by_sentence.append(Cover(tuple(taken), tuple(gains)))
+    return by_sentence

@@ -44,7 +44,11 @@ def listed(text: str) -> frozenset[str]:
 def sections(text: str) -> dict[str, str]:
     """Read a table of lines "name: content"; a line that begins with a space continues the last."""
     lines = text.replace("\n ", " ").strip().splitlines()
-    return {name: content for name, content in (line.split(":") for line in lines)}
+    contents = {}
+    for line in lines:
+        name, content = line.split(":")
+        contents[name] = content
+    return contents
 
 
 FUNCTION_WORDS = listed("""
@@ -145,8 +149,8 @@ class OfWords(dict[str, T]):
     def __missing__(self, word: str) -> T:
         if len(self) >= _CACHED_WORDS:
             self.clear()
-        self[word] = made = self._function(word)
-        return made
+        self[word] = value = self._function(word)
+        return value
 
 
 _STEMS = OfWords(_stemmed)
