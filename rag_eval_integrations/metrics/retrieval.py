@@ -200,9 +200,8 @@ class Retrieval(CallMetric):
         first = ranking.names[:k]
         ranks = [rank for rank, name in enumerate(first, 1) if name in gold]
         ids_found = {} if self.match == "text" else {"found": [first[rank - 1] for rank in ranks]}
-        # One is made, and the others are copies: a fifth of the time. `value` is computed, a float
-        # in [0, 1].
-        made = Score.model_construct(
+        # Copies of one score take a fifth of the time. `value` is computed, a float in [0, 1].
+        template = Score.model_construct(
             name="",
             status="scored",
             scale=(0.0, 1.0),
@@ -220,7 +219,7 @@ class Retrieval(CallMetric):
                 "retrieved": len(first),
             }
             own = {"name": f"{measure}@{k}", "value": value, "raw": value, "evidence": evidence}
-            scores.append(made.model_copy(update=own))
+            scores.append(template.model_copy(update=own))
         return scores
 
     def _named(self, gold: Sequence[str]) -> Iterable[str]:
@@ -360,11 +359,11 @@ class LabelRetrieval(LabelMetric):
             "relevant_ranks": list(ranks),
             "documents_without_relevant": [n for n in numbers if n not in relevant],
         }
-        made = _Maker(by, labelling.warnings, total, evidence)
+        maker = _Maker(by, labelling.warnings, total, evidence)
         have = "has" if len(ranks) == 1 else "have"
         share = f"{len(ranks)} of {total} documents{turn} {have} a sentence"
         scores = [
-            made.score(
+            maker.score(
                 "document_precision",
                 len(ranks) / total,
                 f"{share} labelled relevant{_at_ranks(ranks)}.",
@@ -372,15 +371,17 @@ class LabelRetrieval(LabelMetric):
         ]
         if not ranks:
             none = "No document has a sentence labelled relevant"
-            scores.append(made.score("reciprocal_rank", 0.0, f"{none}."))
+            scores.append(maker.score("reciprocal_rank", 0.0, f"{none}."))
             why = f"{none}, so no order is better than another"
-            return (*scores, made.unscored("label_ndcg", "no_relevant", why))
+            return (*scores, maker.unscored("label_ndcg", "no_relevant", why))
         first = reciprocal_rank(ranks, len(ranks), total)
-        scores.append(made.score("reciprocal_rank", first, f"The first one is at rank {ranks[0]}."))
+        scores.append(
+            maker.score("reciprocal_rank", first, f"The first one is at rank {ranks[0]}.")
+        )
         value = ndcg(ranks, len(ranks), total)
         order = "first" if ranks[-1] == len(ranks) else f"at ranks {_listed(ranks)} of {total}"
         reason = f"The documents labelled relevant are {order}."
-        return (*scores, made.score("label_ndcg", value, reason))
+        return (*scores, maker.score("label_ndcg", value, reason))
 
 
 @dataclass(frozen=True)
@@ -420,16 +421,16 @@ class ContextRecall(LabelMetric):
         supports = [labels.support(sentence.key) for sentence in call.response]
         # The labels of the reference, which no other field holds.
         evidence: dict[str, JsonValue] = {"reference": support_evidence(labels, call.response)}
-        made = _Maker(by, labelling.warnings, len(supports), evidence)
+        maker = _Maker(by, labelling.warnings, len(supports), evidence)
         value = supported_fraction(supports)
         if value is None:
             missing = [s.key for s in call.response if labels.support(s.key) == "unlabelled"]
             why = f"the judge did not label {_listed(missing)} of the reference"
-            return (made.unscored(self.names[0], "unlabelled_sentences", why),)
+            return (maker.unscored(self.names[0], "unlabelled_sentences", why),)
         partly = supports.count("partial")
         reason = f"{supports.count('full')} of {len(supports)} sentences of the reference "
         reason += f"fully supported by the documents, {partly} partially."
-        return (made.score(self.names[0], value, reason),)
+        return (maker.score(self.names[0], value, reason),)
 
 
 @dataclass(frozen=True)
@@ -471,5 +472,5 @@ def _at_ranks(ranks: Sequence[int]) -> str:
 
 def _listed(names: Sequence[Any]) -> str:
     """List names, the first few only."""
-    shown = ", ".join(map(str, names[:_MOST_NAMED]))
-    return f"{shown}, …" if len(names) > _MOST_NAMED else shown
+    text = ", ".join(map(str, names[:_MOST_NAMED]))
+    return f"{text}, …" if len(names) > _MOST_NAMED else text

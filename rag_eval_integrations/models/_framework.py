@@ -46,7 +46,7 @@ T = TypeVar("T")
 class Reply(NamedTuple):
     """One answer, read from a framework's object."""
 
-    written: str
+    text: str
     """The model's text, its reasoning included."""
     finished: object
     """The vendor's finish reason."""
@@ -186,10 +186,10 @@ def _choice(reply: Reply, sent: Mapping[str, Any], warnings: list[str]) -> Choic
 
     Adds to `warnings` when log-probabilities were asked for and none came.
     """
-    answer = answer_in(reply.written)
+    answer = answer_in(reply.text)
     tokens = None
     if "logprobs" in sent:
-        tokens = tokens_of(reply.logprobs, reply.written, answer.start, answer.text, warnings)
+        tokens = tokens_of(reply.logprobs, reply.text, answer.start, answer.text, warnings)
         if tokens is None:
             tokens = reply.tokens()
         if tokens is None:
@@ -321,7 +321,7 @@ class Borrowed(Generic[M]):
             raise ConfigurationError("timeout", timeout, "use seconds above 0")
         self.model = model
         self._make_model = make_model
-        self._made: WeakKeyDictionary[asyncio.AbstractEventLoop, M] = WeakKeyDictionary()
+        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, M] = WeakKeyDictionary()
         self._threads = Threads(_THREADS, "rag-eval-model")
         self._timeout = timeout
         self._captured = captured
@@ -356,9 +356,9 @@ class Borrowed(Generic[M]):
         """Return the running loop's own model; make it at the first request."""
         assert self._make_model is not None
         loop = asyncio.get_running_loop()
-        if loop not in self._made:
-            self._made[loop] = self._make_model()
-        return self._made[loop]
+        if loop not in self._by_loop:
+            self._by_loop[loop] = self._make_model()
+        return self._by_loop[loop]
 
     async def _in_thread(self, sync: Callable[[M], T], model: M) -> T:
         """Call the sync method in a thread, where it may block.
@@ -426,10 +426,10 @@ class FrameworkTemplate(ABC):
     def __init__(self, name: str, input_names: Iterable[str]) -> None:
         self.name = name
         self.input_names: Sequence[str] = tuple(input_names)
-        shown = self.render(
+        messages = self.render(
             {input_name: f"{{{{{input_name}}}}}" for input_name in self.input_names}
         )
-        self.text = "\n\n".join(message.content for message in shown)
+        self.text = "\n\n".join(message.content for message in messages)
 
     def render(self, values: Mapping[str, object]) -> tuple[Message, ...]:
         """Render the template with these values.

@@ -251,8 +251,8 @@ class GEval(ModelMetric):
             "max_tokens": plan.max_tokens,
             "paper_parser": plan.paper_parser,
         }
-        shown = ", ".join(f"{name}={value!r}" for name, value in parts.items())
-        return f"GEval({self.name!r}, {shown}, prompts=({STEPS_VERSION!r}, {SCORE_VERSION!r}))"
+        settings = ", ".join(f"{name}={value!r}" for name, value in parts.items())
+        return f"GEval({self.name!r}, {settings}, prompts=({STEPS_VERSION!r}, {SCORE_VERSION!r}))"
 
     def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
         """Return the score without a value."""

@@ -168,26 +168,26 @@ class Trace(LabelMetric):
         labels = labelling.labels
         if labels is None:
             return self._without_labels(labelling, by)
-        made = _CallScorer(self, call, labels, self._stamp(by), labelling.warnings)
-        made.threshold = labelling.adherence_threshold
-        return self._scored(made)
+        scorer = _CallScorer(self, call, labels, self._stamp(by), labelling.warnings)
+        scorer.threshold = labelling.adherence_threshold
+        return self._scored(scorer)
 
     def numbers(self, call: SentencizedCall, labels: Labels, by: By) -> tuple[Score, ...]:
         """Score one call as `score` does, by the formulas alone: without reasons and evidence."""
         return self._scored(_CallScorer(self, call, labels, self._stamp(by), words=False))
 
-    def _scored(self, made: _CallScorer) -> tuple[Score, ...]:
+    def _scored(self, scorer: _CallScorer) -> tuple[Score, ...]:
         """Return all scores of a call, or those of a retrieval alone."""
-        if made.call.call.response is None:
-            return made.retrieval_alone()
-        if made.call.call.earlier and not made.turn.documents:
+        if scorer.call.call.response is None:
+            return scorer.retrieval_alone()
+        if scorer.call.call.earlier and not scorer.turn.documents:
             why = formulas.NOTHING_RETRIEVED
-            scores = [made._without(name, "no_context", why) for name in _AVERAGED[:3]]
+            scores = [scorer._without(name, "no_context", why) for name in _AVERAGED[:3]]
         else:
-            scores = [made.relevance(), made.utilization(), made.completeness()]
-        scores.append(made.adherence())
-        average = made.average([score for score in scores if score.name in _AVERAGED])
-        return (*scores, made.supported_fraction(), average)
+            scores = [scorer.relevance(), scorer.utilization(), scorer.completeness()]
+        scores.append(scorer.adherence())
+        average = scorer.average([score for score in scores if score.name in _AVERAGED])
+        return (*scores, scorer.supported_fraction(), average)
 
     def _stamp(self, by: By) -> By:
         """Add formulas, baseline and calibration to the maker."""
@@ -230,13 +230,13 @@ class _CallScorer:
         self.trace = trace
         self.call = call
         self.labels = labels
-        self.turn, self.found = of_this_turn(call, labels)
+        self.turn, self.turn_labels = of_this_turn(call, labels)
         self.warnings = warnings
         self.by = by
         self.words = words
         self.threshold: float | None = None
         keys = [sentence.key for sentence in self.turn.documents]
-        self.counts: Counts = labelled_counts(self.found, len(keys))
+        self.counts: Counts = labelled_counts(self.turn_labels, len(keys))
         self.expected = None if trace.hard else expected_counts(labels, keys)
         self.maps: JudgeMaps | None = None
         if trace.calibration is not None:
@@ -368,8 +368,8 @@ class _CallScorer:
         return self._counted(
             "context_relevance",
             formulas.context_relevance(counts.relevant, counts.total, baseline),
-            self._worded(relevance_reason, self.found, self.turn),
-            self._worded(relevance_evidence, self.found, self.turn),
+            self._worded(relevance_reason, self.turn_labels, self.turn),
+            self._worded(relevance_evidence, self.turn_labels, self.turn),
             expected,
         )
 
@@ -387,8 +387,8 @@ class _CallScorer:
         return self._counted(
             "context_utilization",
             formulas.context_utilization(counts.relevant, counts.utilized, counts.total, by),
-            self._worded(utilization_reason, self.found),
-            self._worded(use_evidence, self.found),
+            self._worded(utilization_reason, self.turn_labels),
+            self._worded(use_evidence, self.turn_labels),
             expected,
         )
 
@@ -402,8 +402,8 @@ class _CallScorer:
         return self._counted(
             "completeness",
             formulas.completeness(counts.relevant, counts.both, counts.utilized, by),
-            self._worded(completeness_reason, self.found, by),
-            self._worded(use_evidence, self.found),
+            self._worded(completeness_reason, self.turn_labels, by),
+            self._worded(use_evidence, self.turn_labels),
             expected,
         )
 

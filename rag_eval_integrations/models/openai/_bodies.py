@@ -367,8 +367,8 @@ def _choice(item: dict[str, Any], sent: Sent, warnings: list[str]) -> Choice:
     """
     message = item.get("message")
     message = message if isinstance(message, dict) else {}
-    written = _written(message, sent)
-    answer = answer_in(written)
+    reply = _text_of(message, sent)
+    answer = answer_in(reply)
     if answer.unfinished:
         warnings.append("the reply is only reasoning that does not end")
     refusal = message.get("refusal")
@@ -377,13 +377,13 @@ def _choice(item: dict[str, Any], sent: Sent, warnings: list[str]) -> Choice:
     return Choice(
         text=answer.text,
         finish_reason="refusal" if refusal is not None else finished,
-        tokens=tokens_of(item.get("logprobs"), written, answer.start, answer.text, warnings),
+        tokens=tokens_of(item.get("logprobs"), reply, answer.start, answer.text, warnings),
         refusal=refusal,
     )
 
 
-def _written(message: dict[str, Any], sent: Sent) -> str:
-    """Return the answer's text, or the arguments of the required tool call.
+def _text_of(message: dict[str, Any], sent: Sent) -> str:
+    """Return the text of a message, or the arguments of the required tool call.
 
     `reasoning` and `reasoning_content` are never read. Without text, a prompt's own tools give
     their calls as JSON. Empty when there is nothing.

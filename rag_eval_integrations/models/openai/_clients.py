@@ -161,10 +161,10 @@ def maker(
         }
         query = dict(address.query)
         if address.azure:
-            made: AsyncOpenAI = sdk.AsyncAzureOpenAI(
+            azure_client: AsyncOpenAI = sdk.AsyncAzureOpenAI(
                 api_version=address.api_version, default_query=query or None, **settings
             )
-            return made
+            return azure_client
         if address.api_version is not None:
             query["api-version"] = address.api_version
         return sdk.AsyncOpenAI(default_query=query or None, **settings)  # type: ignore[no-any-return]
@@ -195,8 +195,8 @@ def given(
 
     def make() -> AsyncOpenAI:
         """Return the user's client, or a copy for another loop."""
-        made = waiting.pop() if waiting else client()
-        return made.with_options(max_retries=0)
+        own = waiting.pop() if waiting else client()
+        return own.with_options(max_retries=0)
 
     return first, LoopClients(make)
 

@@ -181,8 +181,8 @@ class OpenAIModel:
 
     def __repr__(self) -> str:
         version = self._address.api_version
-        shown = "" if version is None else f", api_version={version!r}"
-        return f"OpenAIModel({self.model!r}, base_url={self.base_url!r}{shown})"
+        setting = "" if version is None else f", api_version={version!r}"
+        return f"OpenAIModel({self.model!r}, base_url={self.base_url!r}{setting})"
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Ask the endpoint by one HTTP request; one more for each parameter that it newly refuses.
