@@ -50,7 +50,7 @@ model's files say it."""
 
 @contextmanager
 def usable(field: str, value: object, way: str) -> Iterator[None]:
-    """Blame an argument for what a library raises inside of the `with`."""
+    """Turn an exception of a library inside the `with` into an error of an argument."""
     try:
         yield
     except Exception as error:
@@ -78,7 +78,7 @@ def read_json(path: str | Path | None, field: str) -> dict[str, Any]:
 def input_length(
     config: Mapping[str, Any], asked: int | None, limits: Sequence[object], fixed: int | None
 ) -> int:
-    """Choose the most tokens of one input, special tokens included.
+    """Choose the maximum number of tokens of an input, special tokens included.
 
     Args:
         config: the model's `config.json`.
@@ -271,7 +271,7 @@ class LocalModel(ABC):
 
     @abstractmethod
     def find(self, name: str) -> str | Path | None:
-        """Find another file of the model's by its name; None where there is none."""
+        """Return another file of the model by its name; None where it does not exist."""
 
     @abstractmethod
     def run(self, inputs: Mapping[str, Any]) -> Any:
@@ -281,7 +281,7 @@ class LocalModel(ABC):
         """
 
     def close(self) -> None:
-        """Let go of the model."""
+        """Release the model."""
         self._loaded = None
 
     def choose_output(self, names: Sequence[str]) -> None:
@@ -297,7 +297,7 @@ class LocalModel(ABC):
         return copy
 
     def tokens(self, texts: Sequence[str]) -> list[Any]:
-        """Cut texts into tokens, without special ones: a `tokenizers.Encoding` of each."""
+        """Tokenize texts without special tokens; return a `tokenizers.Encoding` of each."""
         encodings: list[Any] = self._tokenizer.encode_batch(texts, add_special_tokens=False)
         return encodings
 

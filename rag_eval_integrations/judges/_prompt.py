@@ -240,7 +240,7 @@ def _header_lines(left: dict[int, str], number: int | None) -> list[str]:
 
 
 def _turns(history: Sequence[Turn]) -> list[str]:
-    """Write the last turns on a line each; in front of them a line says if that is not all.
+    """Write the last turns, one a line, behind a line that says if earlier ones are left out.
 
     Of the oldest turn that is written, the end is kept, which is nearest to the question.
     """
@@ -277,7 +277,7 @@ def headers_of(
 
 
 def version_of(call: SentencizedCall, wording: Wording = DEFAULT) -> str:
-    """Return the version of the prompt for a call as it is shown, which tells its sections."""
+    """Return the version of a call's prompt, with the parts that name its sections."""
     parts = {
         HISTORY_PART: bool(call.call.history),
         HEADERS_PART: bool(headers_of(call.call.documents)),
@@ -287,7 +287,7 @@ def version_of(call: SentencizedCall, wording: Wording = DEFAULT) -> str:
 
 
 def _lacks_markers(call: SentencizedCall) -> bool:
-    """Tell whether a call is shown with spaces in place of citation markers."""
+    """Tell whether spaces stand in place of citation markers in a call's response."""
     text = call.call.response or ""
     return any(s.start is not None and s.text != text[s.start : s.end] for s in call.response)
 
@@ -404,7 +404,7 @@ def parse_support(text: str) -> tuple[SentenceSupport, ...]:
 
 
 def _validated(content: dict[str, Any], text: str) -> Labels:
-    """Make labels of a reply's JSON."""
+    """Validate the JSON of a reply as labels."""
     try:
         return from_object(Labels, content)
     except InputError as error:

@@ -250,7 +250,7 @@ class ReaderJudge(JudgeBase):
         return partial(type(self), **self._made_of), ()
 
     async def label(self, call: SentencizedCall) -> Labelling:
-        """Label one call in the judge's thread; calls wait for each other there.
+        """Label one call in the judge's own thread, one call at a time.
 
         A call that is cancelled stops between two batches.
 
@@ -266,14 +266,14 @@ class ReaderJudge(JudgeBase):
             stop.set()  # of no consequence unless the wait for it was cancelled
 
     async def aclose(self) -> None:
-        """End the thread after the call that it is on, and let go of the models."""
+        """End the thread after its current call, and release the models."""
         self._closed, self._made_of = True, {}  # they may be models
         await self._thread.aclose()
         for model in self._models:
             model.close()
 
     def _label(self, call: SentencizedCall, stop: Event) -> Labelling:
-        """Label one call; what cannot be scored has its reason.
+        """Label one call; the labelling of a call that cannot be labelled says why.
 
         Raises what is the model's or the library's failure.
         """
@@ -393,7 +393,7 @@ class ReaderJudge(JudgeBase):
         )
 
     def _read(self, call: SentencizedCall, stop: Event) -> tuple[list[Read], int, list[str]]:
-        """Read the response sentences of a call beside its document sentences.
+        """Compute how well the document sentences support each response sentence.
 
         First beside windows of those that match best, then beside the best few of the best window
         alone. A short sentence is read behind the question.
@@ -430,7 +430,7 @@ class ReaderJudge(JudgeBase):
             return " ".join(pieces[number].text for number in sorted(numbers))
 
         def scores(premises: Sequence[Sequence[Sequence[int]]]) -> list[list[float]]:
-            """Read each text beside each of its premises."""
+            """Compute P(supported) of each text for each of its premises."""
             pairs = [
                 self._pair(premise_of(numbers), question, text)
                 for text, own in zip(texts, premises, strict=True)

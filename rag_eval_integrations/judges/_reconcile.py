@@ -144,12 +144,10 @@ def reconcile(labels: Labels, call: ShownSentences) -> Labels:
             "all_utilized_sentence_keys": utilized,
             "sentence_support_information": ordered,
             "unsupported_response_sentence_keys": unsupported,
-            "unknown_keys": _merged(labels.unknown_keys, documents.unknown, responses.unknown),
-            "special_keys": _merged(labels.special_keys, documents.special, responses.special),
+            "unknown_keys": _union(labels.unknown_keys, documents.unknown, responses.unknown),
+            "special_keys": _union(labels.special_keys, documents.special, responses.special),
             "missing_keys": missing,
-            "duplicate_keys": _merged(
-                labels.duplicate_keys, documents.repeated, responses.repeated
-            ),
+            "duplicate_keys": _union(labels.duplicate_keys, documents.repeated, responses.repeated),
             "overall_conflict": bool(ordered) and labels.overall_supported is (not all_supported),
             "relevant_probabilities": _existing(labels.relevant_probabilities, documents),
             "utilized_probabilities": _existing(labels.utilized_probabilities, documents),
@@ -242,7 +240,7 @@ def without_empty_entries(labels: Labels, call: ShownSentences) -> Labels:
     kept = tuple(entry for entry in entries if _says_something(entry, documents))
     if len(kept) == len(entries):
         return labels
-    unknown = _merged(labels.unknown_keys, documents.unknown)
+    unknown = _union(labels.unknown_keys, documents.unknown)
     return labels.model_copy(update={"sentence_support_information": kept, "unknown_keys": unknown})
 
 
@@ -269,8 +267,8 @@ def _says_something(entry: SentenceSupport, documents: _Keys) -> bool:
     return bool(known) or len(documents.special) > specials_before
 
 
-def _merged(*lists: Iterable[str]) -> tuple[str, ...]:
-    """Join lists; each item stands once."""
+def _union(*lists: Iterable[str]) -> tuple[str, ...]:
+    """Join lists without repeated items."""
     # Reconciling twice changes nothing: earlier findings are kept, each once.
     return tuple(dict.fromkeys(item for items in lists for item in items))
 

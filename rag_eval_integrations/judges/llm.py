@@ -167,7 +167,7 @@ class LLMJudge(JudgeBase):
             reason = f"the call would take {len(parts)} requests, more than {self._max_windows}"
             return asking.labelling(None, unscored=("over_budget", reason), windows=1)
         try:
-            answers = await _all_of([asking.window(part) for part in parts])
+            answers = await _gathered([asking.window(part) for part in parts])
         except _UnscoredError as error:
             self._count(error)
             return asking.labelling(None, unscored=(error.code, str(error)), windows=len(parts))
@@ -201,8 +201,8 @@ class LLMJudge(JudgeBase):
             )
 
 
-async def _all_of(asking: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Await all in order; the first that fails cancels the others.
+async def _gathered(asking: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Await requests concurrently, results in order; the first failure cancels the rest.
 
     Raises:
         Exception: what the first one raised.
@@ -322,11 +322,11 @@ class _Asking:
             parts += await self._in_halves(half, depth + 1) if labels is None else [labels]
         return parts
 
-    async def _labelled(self, window: Window, more: int) -> Labels | None:
-        """Label one window with so many times the usual room; None if the answer is cut off."""
+    async def _labelled(self, window: Window, factor: int) -> Labels | None:
+        """Label one window with `factor` times the usual room; None if the answer is cut off."""
         asked = _messages(self._call, window, self._wording)
         room = _room(window)
-        completion = await self._complete(asked, self._ask, more * room)
+        completion = await self._complete(asked, self._ask, factor * room)
         if completion.finish_reason == "length":
             return None
         labels, reply = await self._parsed(asked, completion, room, window)
@@ -489,7 +489,7 @@ def windows_of(call: SentencizedCall, characters: int) -> list[Window]:
 
 
 def _smallest(window: Window) -> Window:
-    """Return the first of the windows that halving would end with."""
+    """Halve a window until it cannot be halved; return the first part."""
     for _ in range(_DEEPEST - 1):
         halves = window.halves()
         window = window if halves is None else halves[0]
@@ -542,14 +542,14 @@ def join(parts: Sequence[Labels]) -> Labels:
             known = entries.get(entry.response_sentence_key)
             entries[entry.response_sentence_key] = entry if known is None else _best(known, entry)
     return Labels(
-        relevance_explanation=_text(part.relevance_explanation for part in parts),
-        all_relevant_sentence_keys=_keys(part.all_relevant_sentence_keys for part in parts),
-        overall_supported_explanation=_text(p.overall_supported_explanation for p in parts),
+        relevance_explanation=_joined_text(part.relevance_explanation for part in parts),
+        all_relevant_sentence_keys=_joined_keys(part.all_relevant_sentence_keys for part in parts),
+        overall_supported_explanation=_joined_text(p.overall_supported_explanation for p in parts),
         sentence_support_information=tuple(entries.values()),
-        all_utilized_sentence_keys=_keys(part.all_utilized_sentence_keys for part in parts),
-        unknown_keys=_keys(part.unknown_keys for part in parts),
-        special_keys=_keys(part.special_keys for part in parts),
-        duplicate_keys=_keys(part.duplicate_keys for part in parts),
+        all_utilized_sentence_keys=_joined_keys(part.all_utilized_sentence_keys for part in parts),
+        unknown_keys=_joined_keys(part.unknown_keys for part in parts),
+        special_keys=_joined_keys(part.special_keys for part in parts),
+        duplicate_keys=_joined_keys(part.duplicate_keys for part in parts),
     )
 
 
@@ -566,11 +566,11 @@ def _best(first: SentenceSupport, second: SentenceSupport) -> SentenceSupport:
     )
 
 
-def _keys(lists: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    """Join lists of keys; each stands once."""
+def _joined_keys(lists: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    """Join lists of keys without repeats."""
     return tuple(dict.fromkeys(key for keys in lists for key in keys))
 
 
-def _text(texts: Iterable[str]) -> str:
-    """Join texts; each stands once."""
+def _joined_text(texts: Iterable[str]) -> str:
+    """Join texts without repeats."""
     return " ".join(dict.fromkeys(text for text in texts if text))

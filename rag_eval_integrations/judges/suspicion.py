@@ -420,7 +420,7 @@ def _markup_patterns(marks: frozenset[int]) -> list[Pattern]:
 
 
 def patterns_in(text: str) -> Iterator[Pattern]:
-    """Yield the patterns that a text has, in each of the ways to read it that it calls for."""
+    """Yield the patterns found in a text, which is read in each way that may apply to it."""
     text = text.replace("\0", "")
     ascii_text = _as_ascii(text)
     encoded = ascii_text.encode()
@@ -457,7 +457,7 @@ def _hides_much(text: str) -> bool:
 
 
 class Suspicion:
-    """`speaks_to_a_judge` of an evaluator's calls, whose latest documents are read once.
+    """`speaks_to_a_judge` for calls, with a cache of recent documents.
 
     The same documents are retrieved for many questions: of RAGBench's, half of them come again.
     """

@@ -20,7 +20,7 @@ FAILING: tuple[Failing, ...] = get_args(Failing)
 
 
 def outcome(evaluation: Evaluation) -> Outcome:
-    """Return the gravest thing that the scores of a call say.
+    """Return the gravest outcome that the scores of a call show.
 
     The patterns that hold, gravest first, then a score below its threshold. `sound` is an answer
     that is grounded, or that reaches every threshold; `no_verdict` has values that decide neither,

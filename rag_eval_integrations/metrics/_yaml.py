@@ -160,7 +160,7 @@ class _Loader(_Base):
         return text
 
     def flatten_mapping(self, node: Any) -> None:
-        """Refuse a key of a mapping that comes for the second time, then merge others."""
+        """Refuse a mapping with a repeated key, then apply its merge keys."""
         keys: set[str] = set()
         for key, _ in node.value:
             is_merge = key.tag == f"{_TAG}merge"

@@ -69,9 +69,9 @@ class Citations(LabelMetric):
         warnings = labelling.warnings
         if LEXICAL in labelling.flags:
             warnings = (*warnings, _ESTIMATED)
-        maker = _Maker(by, warnings, checked.evidence, LEXICAL in labelling.flags)
+        maker = _ScoreMaker(by, warnings, checked.evidence, LEXICAL in labelling.flags)
         claims = [sentence.key for sentence in call.response]
-        cited = {key for citation in read.citations for key in _keys(citation, claims)}
+        cited = {key for citation in read.citations for key in _cited_claims(citation, claims)}
         fraction = maker.score(CITATION_SCORES[2], [key in cited for key in claims], "claims cite")
         missing = [key for key in claims if labels.support(key) == "unlabelled"]
         why: tuple[UnscoredCode, str] | None = None
@@ -127,7 +127,7 @@ class _Checked:
         covered: set[str] = set()
         for citation in citations:
             supported = {
-                k for k in _keys(citation, evidence) if evidence[k] & {*citation.documents}
+                k for k in _cited_claims(citation, evidence) if evidence[k] & {*citation.documents}
             }
             covered |= supported
             wrong = "wrong" if citation.documents else "dangling"
@@ -155,8 +155,8 @@ class _Checked:
         return {"citations": cited, "missing": list(self.missing)}
 
 
-class _Maker:
-    """Makes the scores of one call, which share all of this."""
+class _ScoreMaker:
+    """Maker of the scores of one call, with the evidence that they share."""
 
     def __init__(self, by: By, warnings: tuple[str, ...], evidence: Any, estimated: bool) -> None:
         self._shared: dict[str, Any] = {"by": by, "warnings": warnings}
@@ -192,11 +192,11 @@ class _Maker:
         )
 
 
-def _keys(citation: Citation, claims: Iterable[str]) -> tuple[str, ...]:
-    """Return the sentences that a citation stands behind."""
+def _cited_claims(citation: Citation, claims: Iterable[str]) -> tuple[str, ...]:
+    """Return the keys of the claims that a citation belongs to."""
     return (citation.key,) if citation.key else tuple(claims)
 
 
 def _listed(words: Sequence[str]) -> str:
-    """List the first few."""
+    """Join the first few words, with a sign if there are more."""
     return ", ".join(words[:_MOST_LISTED]) + (", …" if len(words) > _MOST_LISTED else "")

@@ -129,7 +129,7 @@ _MOST_CHARACTERS = 60_000
 
 
 class Verdicts(NamedTuple):
-    """The reply of a model: of each key whether the other text states it, and who abstains."""
+    """Verdicts of a model: by key whether the other text states it, and which texts abstain."""
 
     stated: Mapping[str, bool]
     abstains: frozenset[int]
@@ -184,7 +184,7 @@ def _keys_of(sentences: Sequence[Sentence]) -> set[str]:
 
 
 class _Comparison(NamedTuple):
-    """Of each side whether each of its sentences is stated by the other, and how that is known."""
+    """Result of a comparison: for each side, which sentences the other side states."""
 
     response: Sequence[bool]
     reference: Sequence[bool]
@@ -251,14 +251,14 @@ class AnswerCorrectness(ModelMetric):
             compared = await _compared(call.question, split, judge)
         except _UnscoredError as error:
             lost = self.unscored(error.code, str(error), error.by)
-            words = () if unanswerable else _lexical(call.references, response)
+            words = () if unanswerable else _word_scores(call.references, response)
             return Measured((*lost[: len(lost) - len(words)], *words), error.usage)
         evidence = _evidence(split, compared, number, call.references)
         if unanswerable:
             why = "the documents do not answer the question, and the call has no reference"
             lost = self.unscored("missing_param", why, compared.by)
             said = "says so" if compared.abstains else "answers nevertheless"
-            abstained = _scored(
+            abstained = _sentence_score(
                 "answer_abstained",
                 float(compared.abstains),
                 f"The documents do not answer, and the response {said}.",
@@ -268,8 +268,10 @@ class AnswerCorrectness(ModelMetric):
             return Measured((*lost[:3], abstained, *lost[4:]), compared.usage)
         why = "the call has a reference, so an answer is expected"
         (abstained,) = self.unscored("missing_param", why, compared.by)[3:4]
-        scores = _of_sentences(compared, evidence)
-        return Measured((*scores, abstained, *_lexical(call.references, response)), compared.usage)
+        scores = _sentence_scores(compared, evidence)
+        return Measured(
+            (*scores, abstained, *_word_scores(call.references, response)), compared.usage
+        )
 
 
 def _split(call: RagCall) -> tuple[Sentence, ...]:
@@ -278,7 +280,7 @@ def _split(call: RagCall) -> tuple[Sentence, ...]:
 
 
 class _UnscoredError(Exception):
-    """No comparison could be made; says why."""
+    """Reason why no comparison could be made."""
 
     def __init__(self, code: UnscoredCode, why: str, by: By, usage: Usage) -> None:
         super().__init__(why)
@@ -325,7 +327,7 @@ async def _by_model(
     model: ModelBase,
     by: By,
 ) -> _Comparison:
-    """Ask a model, once more where its reply cannot be used."""
+    """Compare two texts by a model; a reply that cannot be used is asked for once more."""
     by = by.model_copy(update={"prompt_version": PROMPT_VERSION, "windows": 1})
     # By its digest, not by what it is: a model that prefers the first text prefers neither.
     order = sorted((0, 1), key=lambda side: tag("", texts[side], ()))
@@ -436,11 +438,11 @@ def _evidence(
     return evidence
 
 
-def _of_sentences(
+def _sentence_scores(
     compared: _Comparison, evidence: Mapping[str, JsonValue]
 ) -> tuple[Score, Score, Score]:
     """Make precision, recall and F1."""
-    score_of = partial(_scored, compared=compared, evidence=evidence)
+    score_of = partial(_sentence_score, compared=compared, evidence=evidence)
     if compared.abstains:
         why = "The response gives no answer, and one is expected."
         none = Score(
@@ -463,14 +465,14 @@ def _of_sentences(
     )
 
 
-def _scored(
+def _sentence_score(
     name: str,
     value: float,
     reason: str,
     compared: _Comparison,
     evidence: Mapping[str, JsonValue],
 ) -> Score:
-    """Make a score of sentences."""
+    """Make one of the scores that count sentences."""
     return Score(
         name=name,
         status="scored",
@@ -486,8 +488,8 @@ def _scored(
     )
 
 
-def _lexical(references: Sequence[str], response: str) -> tuple[Score, Score]:
-    """Make the scores of words, by the best reference."""
+def _word_scores(references: Sequence[str], response: str) -> tuple[Score, Score]:
+    """Make the lexical scores, from the words of the best reference."""
     best = references[best_reference(references, response)]
     share, holds = token_recall(best, response), any(contains(r, response) for r in references)
     common: dict[str, Any] = {

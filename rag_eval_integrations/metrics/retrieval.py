@@ -176,7 +176,7 @@ class Retrieval(CallMetric):
         """
         if call.relevant_ids is None:
             return self.unscored("missing_param", "the call has no relevant_ids", by)
-        gold = frozenset(self._named(call.relevant_ids))
+        gold = frozenset(self._gold_names(call.relevant_ids))
         if not gold:
             why = "relevant_ids names no document, so there is nothing to find"
             return self.unscored("no_relevant", why, by)
@@ -186,11 +186,13 @@ class Retrieval(CallMetric):
             return self.unscored("missing_param", _ONE_TEXT, by)
         cuts = self.k if isinstance(self.k, tuple) else ()
         ranking = self._ranking(call, max(cuts))
-        columns = [self._cut(ranking, gold, cut, by) for cut in cuts]
+        columns = [self._scores_at(ranking, gold, cut, by) for cut in cuts]
         return tuple([score for row in zip(*columns, strict=True) for score in row])
 
-    def _cut(self, ranking: _Ranking, gold: frozenset[str], k: int, by: By) -> Sequence[Score]:
-        """Make the scores of all measures at one k."""
+    def _scores_at(
+        self, ranking: _Ranking, gold: frozenset[str], k: int, by: By
+    ) -> Sequence[Score]:
+        """Make the scores of all measures for the first k documents."""
         if ranking.why is not None and len(ranking.names) < k:
             fields: dict[str, Any] = {"status": "unscored", "unscored": "missing_param"}
             return [
@@ -222,8 +224,8 @@ class Retrieval(CallMetric):
             scores.append(template.model_copy(update=own))
         return scores
 
-    def _named(self, gold: Sequence[str]) -> Iterable[str]:
-        """Return what the gold documents are matched by."""
+    def _gold_names(self, gold: Sequence[str]) -> Iterable[str]:
+        """Return the ids or texts that the gold documents are matched by."""
         # A text of white space has nothing to be matched by.
         return gold if self.match == "id" else filter(None, map(_normalised, gold))
 
@@ -235,15 +237,15 @@ class Retrieval(CallMetric):
                 continue
             if len(names) == most:
                 break
-            name = self._name(document)
+            name = self._matching_name(document)
             if name is None:
                 lacks = "id" if self.id_key is None else f"id as {self.id_key!r} in its metadata"
                 return _Ranking(tuple(names), f"document {number} has no {lacks}")
             names.setdefault(name)
         return _Ranking(tuple(names), None)
 
-    def _name(self, document: Document) -> str | None:
-        """Return what a document is matched by: its text, its id or a metadata field."""
+    def _matching_name(self, document: Document) -> str | None:
+        """Return the id, field or text that a document is matched by."""
         if self.match == "text":
             return _normalised(document.text)
         if self.id_key is None:
@@ -359,7 +361,7 @@ class LabelRetrieval(LabelMetric):
             "relevant_ranks": list(ranks),
             "documents_without_relevant": [n for n in numbers if n not in relevant],
         }
-        maker = _Maker(by, labelling.warnings, total, evidence)
+        maker = _ScoreMaker(by, labelling.warnings, total, evidence)
         have = "has" if len(ranks) == 1 else "have"
         share = f"{len(ranks)} of {total} documents{turn} {have} a sentence"
         scores = [
@@ -421,7 +423,7 @@ class ContextRecall(LabelMetric):
         supports = [labels.support(sentence.key) for sentence in call.response]
         # The labels of the reference, which no other field holds.
         evidence: dict[str, JsonValue] = {"reference": support_evidence(labels, call.response)}
-        maker = _Maker(by, labelling.warnings, len(supports), evidence)
+        maker = _ScoreMaker(by, labelling.warnings, len(supports), evidence)
         value = supported_fraction(supports)
         if value is None:
             missing = [s.key for s in call.response if labels.support(s.key) == "unlabelled"]
@@ -434,8 +436,8 @@ class ContextRecall(LabelMetric):
 
 
 @dataclass(frozen=True)
-class _Maker:
-    """Makes the scores of one call, which share all of this."""
+class _ScoreMaker:
+    """Maker of the scores of one call, with the evidence that they share."""
 
     by: By
     warnings: tuple[str, ...]
@@ -466,7 +468,7 @@ class _Maker:
 
 
 def _at_ranks(ranks: Sequence[int]) -> str:
-    """Say at which ranks documents stand."""
+    """Write the ranks of documents as the end of a phrase; empty without any."""
     return f", at rank {_listed(ranks)}" if ranks else ""
 
 

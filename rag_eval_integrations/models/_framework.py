@@ -94,7 +94,7 @@ class FrameworkModel(ModelBase, Generic[M, R]):
                 if not self._extras.learn(error, sent):
                     raise
                 continue
-            warnings = [*left_out(request, sent, self._who), *fewer(request, replies)]
+            warnings = [*left_out(request, sent, self._who), *fewer_answers(request, replies)]
             return Completion(
                 choices=tuple(_choice(self._read(reply), sent, warnings) for reply in replies),
                 usage=self._usage(replies, requests),
@@ -280,7 +280,7 @@ def left_out(request: CompletionRequest, sent: Collection[str], who: str) -> tup
     )
 
 
-def fewer(request: CompletionRequest, replies: Sized) -> tuple[str, ...]:
+def fewer_answers(request: CompletionRequest, replies: Sized) -> tuple[str, ...]:
     """Return a warning when there are fewer answers than requested; else nothing."""
     if len(replies) >= request.n:
         return ()

@@ -264,7 +264,7 @@ _KEY_OR_MARK = re.compile(
 
 
 def repeats(key: str) -> str:
-    """Say that a reply has a key twice in an object."""
+    """Return the message about a key that an object has twice."""
     return f"the judge's JSON repeats the key {key[:40]!r}"
 
 
@@ -489,10 +489,10 @@ def tokens_of(
     if len(tokens) < len(items):
         warnings.append("the log-probabilities are not of the shape that OpenAI documents")
         return None
-    return _of_answer(tokens, reply, start, text, warnings)
+    return _answer_tokens(tokens, reply, start, text, warnings)
 
 
-def _of_answer(
+def _answer_tokens(
     tokens: list[Token], reply: str, start: int, text: str, warnings: list[str]
 ) -> tuple[Token, ...]:
     """Drop the tokens of the reasoning; keep all, with a warning, if they do not spell the answer.

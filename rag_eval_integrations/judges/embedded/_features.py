@@ -76,8 +76,8 @@ def response_features(o: Overlap, texts: Sequence[str]) -> list[ResponseRow]:
         found_share = sum(map(o.idf.__getitem__, o.known[j])) / mass if mass else 1.0
         features = (
             found_share,
-            *_in_part(o, j, cover, bags),
-            *_sequence(o, sentence, cover),
+            *_best_shares(o, j, cover, bags),
+            *_word_order(o, sentence, cover),
             float(len(sentence.numbers.difference(o.idf))),
             float(len(sentence.names.difference(o.idf, o.question.bag))),
             *_together(o, j, asked, found_share),
@@ -95,10 +95,10 @@ def response_features(o: Overlap, texts: Sequence[str]) -> list[ResponseRow]:
     return rows
 
 
-def _in_part(
+def _best_shares(
     o: Overlap, j: int, cover: Cover, bags: Sequence[frozenset[str]]
 ) -> tuple[float, float]:
-    """Compute the shares of the weight in the best document sentence and the best document."""
+    """Compute the weight shares in the best document sentence and in the best document."""
     mass = o.response_mass[j]
     if not mass:
         return 1.0, 1.0
@@ -108,8 +108,8 @@ def _in_part(
     return sum(cover.gains[:1]), best / mass
 
 
-def _sequence(o: Overlap, sentence: Words, cover: Cover) -> tuple[float, ...]:
-    """Compute how far a sentence's word order stands in the documents."""
+def _word_order(o: Overlap, sentence: Words, cover: Cover) -> tuple[float, ...]:
+    """Compute how much of a sentence's word order stands in the documents, in three features."""
     stems = sentence.stems
     pairs = list(pairwise(stems))
     if not pairs:

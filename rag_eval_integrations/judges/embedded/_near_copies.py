@@ -20,7 +20,7 @@ from rag_eval_integrations.judges.embedded._words import (
     FUNCTION_WORDS,
     NEGATIONS,
     WORD,
-    OfWords,
+    WordCache,
     listed,
     sections,
     stem,
@@ -166,7 +166,7 @@ class Reading(NamedTuple):
 
 
 class _Word(NamedTuple):
-    """What a word is, wherever it stands."""
+    """What is known of a word wherever it stands."""
 
     low: str
     key: str
@@ -190,7 +190,7 @@ def _read_word(word: str) -> _Word:
     return _Word(low, stem(word), closed, denies, function, capital)
 
 
-_WORDS = OfWords(_read_word)
+_WORDS = WordCache(_read_word)
 
 
 def _opens_with_name(after: Sequence[str]) -> bool:
@@ -438,15 +438,15 @@ def near_copies(
     def sentence(number: int) -> Reading:
         return read(documents[number])
 
-    def is_asked(number: int) -> bool:
+    def is_question(number: int) -> bool:
         return documents[number].rstrip().endswith("?")
 
     asked: Reading | None = None
-    about = [number for number in _about(o) if not is_asked(number)]
+    about = [number for number in _near_question(o) if not is_question(number)]
     errors = {}
     for number, text in enumerate(response):
         near = _near(o, number)
-        near = near and [place for place in near if not is_asked(place)]
+        near = near and [place for place in near if not is_question(place)]
         short = about and len(o.response[number].bag - o.question.bag) <= _SHORT_ANSWER
         if not text or near is None or not (near or short) or text.rstrip().endswith(":"):
             continue
@@ -500,7 +500,7 @@ def _is_answered(asked: str, own: frozenset[str]) -> bool:
     return asked in own or any([frozenset((asked, key)) in _OPPOSED for key in own])
 
 
-def _about(o: Overlap) -> list[int]:
+def _near_question(o: Overlap) -> list[int]:
     """List the document sentences with at least half of the question's words."""
     holders = [o.holders.get(word, [])[: 4 * _HOLDERS] for word in o.question.content]
     most = Counter(chain.from_iterable(holders)).most_common(_ASKED_ABOUT)
@@ -533,7 +533,7 @@ def _closest(
 def _is_error(
     detail: Difference, own: Reading, place: int, asked: Reading, o: Overlap, sentence: _Sentence
 ) -> bool:
-    """Tell whether nothing explains the difference: the two sentences, the question, another one.
+    """Tell whether a difference is an error: no word of question or documents explains it.
 
     Another document sentence explains it that has the detail, and some of the other words.
     """

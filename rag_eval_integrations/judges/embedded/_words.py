@@ -137,8 +137,8 @@ def _stemmed(word: str) -> str:
     return _NO_NEGATION.get(word) or (word[:-1] if len(word) > 3 and word[-1] == "e" else word)
 
 
-class OfWords(dict[str, T]):
-    """Cache of what is made of single words; it is cleared when it is full.
+class WordCache(dict[str, T]):
+    """Cache of a function of single words; cleared when it is full.
 
     It is not an `lru_cache`, which would spend half of the time of a look-up on the order of use.
     """
@@ -153,7 +153,7 @@ class OfWords(dict[str, T]):
         return value
 
 
-_STEMS = OfWords(_stemmed)
+_STEMS = WordCache(_stemmed)
 
 
 _WEIGHTLESS = frozenset(map(stem, FUNCTION_WORDS)) | FUNCTION_WORDS

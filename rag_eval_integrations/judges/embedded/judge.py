@@ -450,7 +450,7 @@ def explain_support(
         return EXPLAIN_ABSENCE
     if cited:
         share = fsum(row.cover.gains[: len(cited)])
-        match = f"{share:.0%} of its word weight is in {_some([*dict.fromkeys(cited)])}"
+        match = f"{share:.0%} of its word weight is in {_first_few([*dict.fromkeys(cited)])}"
     else:
         match = "no document sentence shares enough of its words"
     content = features.overlap.response[number].bag
@@ -459,7 +459,7 @@ def explain_support(
         # Cut into words again, so that the hot path need not keep the spellings.
         spelled = [word for word in dict.fromkeys(raw_words(text)) if stem(word) in missing]
         cut = [w if len(w) <= _QUOTED else f"{w[: _QUOTED - 1]}…" for w in spelled]
-        absent = "; in no document: " + _some([f'"{word}"' for word in cut])
+        absent = "; in no document: " + _first_few([f'"{word}"' for word in cut])
     elif content:
         absent = "; all its words are in the documents"
     else:
@@ -492,7 +492,7 @@ def explain_adherence(
     return f"{text}, {verdict}; least supported: {keys[least]} ({supported[least]:.2f})."
 
 
-def _some(items: Sequence[str]) -> str:
+def _first_few(items: Sequence[str]) -> str:
     """List the first items, and the number of the rest."""
     rest = len(items) - SHOWN
     return ", ".join(items[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")

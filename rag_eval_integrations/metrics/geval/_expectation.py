@@ -257,12 +257,12 @@ def _alternatives(token: Token) -> dict[str, float]:
 
 
 def _probability(logprob: float) -> float:
-    """Return at most e: no more is needed to tell that it is not a probability."""
+    """Convert a log-probability, at most to e, which no probability can be."""
     return math.exp(min(logprob, 1.0))
 
 
 def _longest(number: int, scale: tuple[int, int]) -> int:
-    """Return the largest longer number of the scale that begins with this one; 0 without any."""
+    """Return the largest longer number of the scale with these first digits; 0 without any."""
     longest = 0
     begin, room = number * 10, 10
     while 0 < begin <= scale[1]:

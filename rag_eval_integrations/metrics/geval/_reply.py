@@ -211,10 +211,10 @@ def _of_text(text: str, name: str, scale: Scale) -> RatingReply:
     blanked = _RANGE.sub(lambda match: " " * len(match[0]), text)
     labelled = _labelled(blanked, name) or _named(text, blanked, name)
     if labelled is not None:
-        return checked(labelled, scale, _before(text, labelled))
+        return checked(labelled, scale, _reason_before(text, labelled))
     short = _short_label(blanked)
     if short is not None:
-        return _unsure(checked(short, scale, _before(text, short)))
+        return _unsure(checked(short, scale, _reason_before(text, short)))
     # Reasoning first and then the score alone, as the paper's prompt asks for it.
     last = text.rstrip().rfind("\n") + 1
     if last and (alone := number_alone(text[last:])) is not None:
@@ -278,8 +278,8 @@ def _short_label(text: str) -> re.Match[str] | None:
     return short[-1] if short else None
 
 
-def _before(text: str, match: re.Match[str]) -> str:
-    """Return the reason that stands before the score."""
+def _reason_before(text: str, match: re.Match[str]) -> str:
+    """Return the judge's reason, which stands before the score."""
     reason = text[: match.start()].strip()
     return re.sub(r"(?i)\A[*_#\s]*reason(?:s|ing)?[*_]*\s*:\s*", "", reason)
 

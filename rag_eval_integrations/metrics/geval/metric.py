@@ -455,7 +455,7 @@ class GEval(ModelMetric):
 
 
 def _by(judge: ModelBase) -> By:
-    """Return the maker of a score that failed."""
+    """Return the provenance of a failed score."""
     return By(judge=judge.name, model=judge.model, judge_version=judge.version)
 
 

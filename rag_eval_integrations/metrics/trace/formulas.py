@@ -159,7 +159,7 @@ NOTHING_RETRIEVED = "nothing was retrieved in this turn"
 
 
 def of_this_turn(call: SentencizedCall, labels: Labels) -> tuple[SentencizedCall, Labels]:
-    """Leave out the sentences of documents that earlier turns retrieved, and what names them."""
+    """Return a call and its labels without the documents of earlier turns."""
     earlier = call.call.earlier
     if not earlier:
         return call, labels

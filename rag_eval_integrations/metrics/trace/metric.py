@@ -177,12 +177,12 @@ class Trace(LabelMetric):
         return self._scored(_CallScorer(self, call, labels, self._stamp(by), words=False))
 
     def _scored(self, scorer: _CallScorer) -> tuple[Score, ...]:
-        """Return all scores of a call, or those of a retrieval alone."""
+        """Return all scores of a call; without a response, only those of the retrieval."""
         if scorer.call.call.response is None:
             return scorer.retrieval_alone()
         if scorer.call.call.earlier and not scorer.turn.documents:
             why = formulas.NOTHING_RETRIEVED
-            scores = [scorer._without(name, "no_context", why) for name in _AVERAGED[:3]]
+            scores = [scorer._unscored(name, "no_context", why) for name in _AVERAGED[:3]]
         else:
             scores = [scorer.relevance(), scorer.utilization(), scorer.completeness()]
         scores.append(scorer.adherence())
@@ -190,7 +190,7 @@ class Trace(LabelMetric):
         return (*scores, scorer.supported_fraction(), average)
 
     def _stamp(self, by: By) -> By:
-        """Add formulas, baseline and calibration to the maker."""
+        """Add formulas, baseline and calibration to the provenance."""
         stamped: dict[str, str | int | None] = {
             "formulas": self.formulas,
             "relevance_baseline": self.relevance_baseline,
@@ -215,7 +215,7 @@ def _score_estimate(value: float, error: float | None, method: str) -> ScoreEsti
 
 
 class _CallScorer:
-    """Computes the scores of one call, and holds the counts that they share."""
+    """Scorer of one call, with the counts that its scores share."""
 
     def __init__(
         self,
@@ -247,7 +247,7 @@ class _CallScorer:
         return tell(*facts) if self.words else None
 
     def _score(self, name: str, value: float, **fields: Any) -> Score:
-        """Make a scored score."""
+        """Make a score with a value."""
         # Six per call: `model_construct` takes five times as long. `value` is computed, in [0, 1].
         given = {
             "name": name,
@@ -289,7 +289,7 @@ class _CallScorer:
     def _calibrated(
         self, name: str, value: float, estimate: ScoreEstimate | None
     ) -> ScoreEstimate | None:
-        """Map an estimate, or of a judge without any the value."""
+        """Calibrate an estimate, or the value where the judge gives no estimate."""
         fit = None if self.maps is None else self.maps.scores.get(name)
         if fit is None or fit.method == "identity" or self.call.call.response is None:
             return estimate  # of a retrieval alone, judges estimate in another way
@@ -356,7 +356,7 @@ class _CallScorer:
         unasked = set(self.labels.unasked_keys)
         if missing := [s.key for s in self.turn.documents if s.key in unasked]:
             why = f"nobody said whether {', '.join(missing)} is relevant"
-            return self._without("context_relevance", "unlabelled_sentences", why)
+            return self._unscored("context_relevance", "unlabelled_sentences", why)
         counts, soft, baseline = self.counts, self.expected, self.trace.relevance_baseline
         expected = None
         if soft is not None:
@@ -375,7 +375,7 @@ class _CallScorer:
 
     def utilization(self) -> Score:
         if UTILIZED in self.labels.unasked_keys:
-            return self._without("context_utilization", "unlabelled_sentences", _USE_UNASKED)
+            return self._unscored("context_utilization", "unlabelled_sentences", _USE_UNASKED)
         counts, soft, by = self.counts, self.expected, self.trace.formulas
         expected = None
         if soft is not None:
@@ -394,7 +394,7 @@ class _CallScorer:
 
     def completeness(self) -> Score:
         if UTILIZED in self.labels.unasked_keys:
-            return self._without("completeness", "unlabelled_sentences", _USE_UNASKED)
+            return self._unscored("completeness", "unlabelled_sentences", _USE_UNASKED)
         counts, soft, by = self.counts, self.expected, self.trace.formulas
         expected = None
         if soft is not None:
@@ -459,12 +459,12 @@ class _CallScorer:
         """Score a retrieval without a response: only context relevance applies."""
         rest = TRACE_SCORES[1:]
         why = "only a retrieval was captured: there is no response"
-        return (self.relevance(), *(self._without(name, "empty_response", why) for name in rest))
+        return (self.relevance(), *(self._unscored(name, "empty_response", why) for name in rest))
 
     def _unlabelled(self, name: str, proof: dict[str, JsonValue] | None) -> Score:
         """Make an unscored score that names the unlabelled sentences."""
         missing = [s.key for s in self.call.response if self.labels.support(s.key) == "unlabelled"]
-        return self._without(
+        return self._unscored(
             name,
             "unlabelled_sentences",
             "the judge did not label response "
@@ -472,7 +472,7 @@ class _CallScorer:
             proof,
         )
 
-    def _without(
+    def _unscored(
         self, name: str, code: UnscoredCode, reason: str, proof: dict[str, JsonValue] | None = None
     ) -> Score:
         """Make an unscored score."""
@@ -491,7 +491,7 @@ class _CallScorer:
         values = [score.value for score in scores if score.value is not None]
         for score in scores:
             if score.unscored is not None:
-                return self._without(
+                return self._unscored(
                     "trace_average", score.unscored, f"{score.name} has no value: {score.reason}"
                 )
         return self._score(

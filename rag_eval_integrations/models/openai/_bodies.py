@@ -272,9 +272,9 @@ def completion_of(content: bytes, sent: Sent, requests: int, who: str) -> Comple
     reply = _object(content, who)
     items = reply.get("choices")
     if not isinstance(items, list) or not items or not all(isinstance(i, dict) for i in items):
-        raise _without_answer(reply, who)
+        raise _no_answer_error(reply, who)
     if all(item.get("error") for item in items):  # the provider broke off
-        raise _without_answer(items[0], who)
+        raise _no_answer_error(items[0], who)
     warnings: list[str] = []
     choices = tuple(_choice(item, sent, warnings) for item in sorted(items, key=_index))
     wanted = sent.body.get("n", 1)
@@ -337,7 +337,7 @@ def _object(content: bytes, who: str) -> dict[str, Any]:
     return reply
 
 
-def _without_answer(reply: dict[str, Any], who: str) -> JudgeError:
+def _no_answer_error(reply: dict[str, Any], who: str) -> JudgeError:
     """Make the error of a 200 without choices; OpenRouter passes upstream errors that way.
 
     Its status is the upstream one if that may pass, so that the request is tried again; a refusal
@@ -361,7 +361,7 @@ def _index(item: dict[str, Any]) -> int:
 
 
 def _choice(item: dict[str, Any], sent: Sent, warnings: list[str]) -> Choice:
-    """Read one answer, and add what is wrong with it to the warnings.
+    """Read one answer; add warnings about what is wrong with it.
 
     A refusal makes `refusal` the finish reason.
     """

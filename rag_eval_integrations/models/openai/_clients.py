@@ -144,7 +144,7 @@ class GivenClient:
 # --- Made by settings, or given by a user
 
 
-def maker(
+def client_maker(
     sdk: Any, address: Address, key: SecretStr, headers: Mapping[str, str], timeout: float
 ) -> Callable[[], AsyncOpenAI]:
     """Return a function that makes a client of these settings."""
@@ -172,10 +172,10 @@ def maker(
     return make
 
 
-def given(
+def user_clients(
     sdk: Any, client: AsyncOpenAI | Callable[[], AsyncOpenAI]
 ) -> tuple[AsyncOpenAI, GivenClient | LoopClients]:
-    """Return a user's client, or the first one that the user's function makes, and all of them.
+    """Return a user's first client, and the holder that has a client for each event loop.
 
     The user's function is called once here, and its client serves the first event loop.
 
@@ -333,7 +333,7 @@ def _start_closing(kept: _Kept) -> list[threading.Event]:
         if loop.is_running():
             closed = threading.Event()
             with contextlib.suppress(RuntimeError):  # the loop was closed just now
-                loop.call_soon_threadsafe(_begin, loop, keeper, closed)
+                loop.call_soon_threadsafe(_close_on_loop, loop, keeper, closed)
                 begun.append(closed)
     return begun
 
@@ -341,7 +341,7 @@ def _start_closing(kept: _Kept) -> list[threading.Event]:
 _closing: set[asyncio.Task[None]] = set()  # a loop refers to its tasks weakly
 
 
-def _begin(
+def _close_on_loop(
     loop: asyncio.AbstractEventLoop, keeper: AsyncGenerator[None, None], closed: threading.Event
 ) -> None:
     """Close a client on its loop, and set the event when done."""

@@ -49,9 +49,9 @@ from rag_eval_integrations.models.openai._clients import (
     MOVED,
     GivenClient,
     LoopClients,
-    given,
-    maker,
+    client_maker,
     secrets_of,
+    user_clients,
     version_of,
 )
 from rag_eval_integrations.models.openai._failures import ErrorReply, failure_of, lesson_of
@@ -152,7 +152,9 @@ class OpenAIModel:
             )
             # Not a method of self: without a cycle the clients close as soon as the model is
             # dropped.
-            self._clients = LoopClients(maker(openai, self._address, key, headers, float(timeout)))
+            self._clients = LoopClients(
+                client_maker(openai, self._address, key, headers, float(timeout))
+            )
         else:
             for field, value in (
                 ("base_url", base_url),
@@ -162,7 +164,7 @@ class OpenAIModel:
             ):
                 if value is not None:
                     raise ConfigurationError(field, "…", "is a setting of `client`; pass one")
-            first, self._clients = given(openai, client)
+            first, self._clients = user_clients(openai, client)
             url = without_secrets(str(first.base_url)).rstrip("/")
             self._address = Address(url, api_version=version_of(first))
             self._secrets = secrets_of(first, self._defaults.extra_body)

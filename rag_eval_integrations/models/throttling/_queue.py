@@ -48,7 +48,7 @@ class Waiter:
         return self._wakeup
 
     def wake(self) -> bool:
-        """Let it check again, on its own loop; False when that loop is closed.
+        """Wake the request on its own loop; False when that loop is closed.
 
         True as well when it is awake already.
         """
