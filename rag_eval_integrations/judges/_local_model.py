@@ -89,10 +89,10 @@ def input_length(
     Raises:
         ConfigurationError: the model does not take as many tokens, or too few for two texts.
     """
-    positions = _number(config.get("max_position_embeddings"))
+    positions = _token_limit(config.get("max_position_embeddings"))
     if positions is not None and config.get("model_type") in _SHIFTED:
-        positions -= (_number(config.get("pad_token_id")) or 0) + 1
-    sizes = filter(None, (positions, *map(_number, limits)))
+        positions -= (_token_limit(config.get("pad_token_id")) or 0) + 1
+    sizes = filter(None, (positions, *map(_token_limit, limits)))
     longest = min(min(sizes, default=_DEFAULT_LENGTH), fixed or _LONGEST_DEFAULT, _LONGEST_DEFAULT)
     # DeBERTa's are distances between tokens: it reads on behind them, at a price.
     relative = config.get("position_biased_input") is False
@@ -106,7 +106,7 @@ def input_length(
     return length
 
 
-def _number(value: object) -> int | None:
+def _token_limit(value: object) -> int | None:
     """Return a length in tokens; None for one without a limit."""
     # Tokenizers without a limit say 1e30.
     return int(value) if isinstance(value, int | float) and 0 <= value <= _MOST else None
@@ -249,7 +249,7 @@ class LocalModel(ABC):
         self._batch_size = min(options["batch_size"], rows or options["batch_size"])
         self._tokenizer, self._framing = self.plain_copy(tokenizer), self.plain_copy(tokenizer)
         self._framing.enable_truncation(self.length)
-        pad = _number(config.get("pad_token_id")) or 0
+        pad = _token_limit(config.get("pad_token_id")) or 0
         self._framing.enable_padding(pad_id=pad, length=length)
         added = self._tokenizer.get_added_tokens_decoder().values()
         special = sorted((t.content for t in added if t.special and t.content), key=len)

@@ -46,7 +46,7 @@ def log_odds(score: float) -> float:
 
 
 class ScoreMap(Record):
-    """The map of one score of one judge, and what it was worth on rows held out of its fit."""
+    """Calibration map of one score of one judge, with its errors on held-out rows."""
 
     method: Method
     """`identity`: left as it is; `platt`: σ(intercept + slope · log-odds); `mixture`: the same with

@@ -105,7 +105,7 @@ class Citations(LabelMetric):
 
 
 class _Checked:
-    """The citations of a call beside the judge's evidence."""
+    """Citations of a call, checked against the judge's evidence."""
 
     def __init__(
         self, call: SentencizedCall, labels: Labels, citations: Sequence[Citation]

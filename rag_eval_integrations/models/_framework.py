@@ -177,12 +177,12 @@ _ENDED = ("finish_reason", "stop_reason", "done_reason", "stopReason")
 
 
 def finished_in(metadata: Mapping[str, Any]) -> Any:
-    """Return why an answer ended, in the words of its vendor; None where nothing says so."""
+    """Return the finish reason in an answer's metadata, in its vendor's words; None without."""
     return next((metadata[name] for name in _ENDED if metadata.get(name)), None)
 
 
 def _choice(reply: Reply, sent: Mapping[str, Any], warnings: list[str]) -> Choice:
-    """Read a framework's answer: without its reasoning, with the tokens that were asked for.
+    """Read a framework's answer as a `Choice`: without reasoning, with requested tokens.
 
     Adds to `warnings` when log-probabilities were asked for and none came.
     """

@@ -209,12 +209,12 @@ def _language_and_counts(text: str) -> tuple[str | None, int, int]:
     if len(words) < 4:
         return None, len(words), 0
     english = sum(map(FUNCTION_WORDS.__contains__, words))
-    language = None if english >= 0.2 * len(words) else _by_words(words, english)
+    language = None if english >= 0.2 * len(words) else _language_by_words(words, english)
     return language, len(words), english
 
 
-def _by_words(words: list[str], english: int) -> str | None:
-    """Return the language that the words are signs of; None for English or too few.
+def _language_by_words(words: list[str], english: int) -> str | None:
+    """Return the language whose words stand out in a text; None for English or too few.
 
     None also if the signs are single letters or particles of names alone, or, of eight words or
     more, one word again and again. `english` is the number of English function words among them.

@@ -346,7 +346,7 @@ def _rivals(
     if names and other and all(map(_is_name, other)):
         kind: str | None = "" if _same_name(own, other) else "name"
     else:
-        kind = _kind(own[0], other[0]) if len(own) == len(other) == 1 and not names else None
+        kind = _detail_kind(own[0], other[0]) if len(own) == len(other) == 1 and not names else None
     return None if kind is None else Difference(kind, tuple(own), tuple(other))
 
 
@@ -375,7 +375,7 @@ def _initials(name: Sequence[Token]) -> str:
     return "".join([token.text[0] for token in name]).lower()
 
 
-def _kind(a: Token, b: Token) -> str | None:
+def _detail_kind(a: Token, b: Token) -> str | None:
     """Name the kind of detail in which two single words differ; None if they are not rivals.
 
     Empty where they mean the same: an opposite, denied once.
@@ -445,7 +445,7 @@ def near_copies(
     about = [number for number in _near_question(o) if not is_question(number)]
     errors = {}
     for number, text in enumerate(response):
-        near = _near(o, number)
+        near = _candidates(o, number)
         near = near and [place for place in near if not is_question(place)]
         short = about and len(o.response[number].bag - o.question.bag) <= _SHORT_ANSWER
         if not text or near is None or not (near or short) or text.rstrip().endswith(":"):
@@ -462,7 +462,7 @@ def near_copies(
     return errors
 
 
-def _near(o: Overlap, number: int) -> list[int] | None:
+def _candidates(o: Overlap, number: int) -> list[int] | None:
     """List the document sentences that a response sentence may be a near copy of; None for a copy.
 
     Words alone decide, so that most sentences need not be read.

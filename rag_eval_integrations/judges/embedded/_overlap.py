@@ -123,7 +123,7 @@ def overlap(
     if sum(map(len, map(holders.__getitem__, chain.from_iterable(known)))) > PAIR_BUDGET:
         too_common = _too_common(answer, holders)
         pairing = tuple([words - too_common for words in known])
-    matches, best_dice = _pairs(pairing, holders, idf, mass, response_mass)
+    matches, best_dice = _match_sentences(pairing, holders, idf, mass, response_mass)
     pairs = frozenset(chain.from_iterable([pairwise(sentence.stems) for sentence in answer]))
     pairs = pairs.intersection(chain.from_iterable([pairwise(sentence.stems) for sentence in docs]))
     spans = tuple(pairwise(accumulate(map(len, filter(None, documents)), initial=0)))
@@ -147,11 +147,11 @@ def overlap(
 
 
 def _weight(total: float, count: int) -> float:
-    """Return a word's weight from the sentences that have it (idf, rounded)."""
+    """Compute a word's idf weight, rounded, from the number of sentences that have it."""
     return round((log(total / (count + 0.5)) + 0.3) * _STEPS) / _STEPS
 
 
-def _pairs(
+def _match_sentences(
     pairing: Sequence[Set[str]],
     holders: dict[str, list[int]],
     idf: dict[str, float],

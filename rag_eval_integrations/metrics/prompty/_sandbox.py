@@ -247,7 +247,7 @@ def _check_size(size: int) -> None:
         raise SecurityError(f"the text grows beyond {_MOST_CHARACTERS:,} characters")
 
 
-def _number(value: Any) -> Any:
+def _bounded_number(value: Any) -> Any:
     """Refuse what is not a number: `%` formats texts, `*` repeats them."""
     if isinstance(value, Undefined):
         str(value)  # raises an error with its name
@@ -312,7 +312,7 @@ def _join(parts: Iterable[Any], d: str = "", attribute: str | int | None = None)
 def _round(value: Any, precision: object = 0, method: str = "common") -> Any:
     if not isinstance(precision, int) or abs(precision) > _MOST_PLACES:
         raise SecurityError(f"round takes from -{_MOST_PLACES} to {_MOST_PLACES} places")
-    return FILTERS["round"](_number(value), precision, method)
+    return FILTERS["round"](_bounded_number(value), precision, method)
 
 
 def _reverse(value: Any) -> Any:
@@ -327,7 +327,7 @@ def _of_texts(make: Callable[..., Any]) -> Callable[..., Any]:
 
 def _of_numbers(make: Any) -> Callable[..., Any]:
     """Make a test take numbers alone: of a text, `%` would format it."""
-    return lambda value, *given: make(_number(value), *given)
+    return lambda value, *given: make(_bounded_number(value), *given)
 
 
 def _listing(make: Callable[..., Any]) -> Callable[..., Any]:
@@ -387,11 +387,11 @@ class _Environment(ImmutableSandboxedEnvironment):
         if operator == "+" and all(isinstance(side, str | list | tuple) for side in (left, right)):
             _check_size(len(left) + len(right))
         else:
-            left, right = _number(left), _number(right)
+            left, right = _bounded_number(left), _bounded_number(right)
         return super().call_binop(context, operator, left, right)
 
     def call_unop(self, context: Any, operator: str, arg: Any) -> Any:
-        return super().call_unop(context, operator, _number(arg))
+        return super().call_unop(context, operator, _bounded_number(arg))
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """Return an attribute, a mapping's key first; refuse a method."""

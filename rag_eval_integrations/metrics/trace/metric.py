@@ -243,7 +243,7 @@ class _CallScorer:
             self.maps = trace.calibration.maps_for(by)
 
     def _worded(self, tell: Callable[..., T], *facts: Any) -> T | None:
-        """Make a reason or evidence, if texts are wanted."""
+        """Write a reason or evidence; None where only numbers are wanted."""
         return tell(*facts) if self.words else None
 
     def _score(self, name: str, value: float, **fields: Any) -> Score:

@@ -16,7 +16,7 @@ from pydantic import JsonValue, SecretStr
 from rag_eval_integrations import _process
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError, without_secrets
 from rag_eval_integrations.models.openai._address import Address
-from rag_eval_integrations.models.openai._secrets import Secrets, hidden
+from rag_eval_integrations.models.openai._secrets import Secrets, secrets_in_settings
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -86,7 +86,7 @@ MOVED = "rag_eval_moved"
 
 
 def _stays(response: Any) -> bool:
-    """Whether a redirect repeats the request, with its method, at the same host.
+    """Whether a redirect repeats the request at the same host with the same method.
 
     A step from http to https counts as the same host, where neither URL has a port.
     """
@@ -215,7 +215,7 @@ def secrets_of(client: AsyncOpenAI, body: Mapping[str, JsonValue] | None = None)
     query.pop("api-version", None)
     keys = (client.api_key, vars(client).get("_azure_ad_token"))
     given = [key for key in keys if isinstance(key, str)]
-    return hidden(given, headers=headers, query=query, body=body)
+    return secrets_in_settings(given, headers=headers, query=query, body=body)
 
 
 _PLAIN_HEADER = re.compile(r"accept|content-type|user-agent|x-stainless", re.IGNORECASE)
@@ -278,7 +278,7 @@ class LoopClients(_process.ProcessObserver):
             left = [self._kept.pop(other)[0] for other in closed]
             self._kept[loop] = (client, keeper)
         for old in left:
-            _give_up(old)
+            _abandon(old)
         await anext(keeper)
         return client
 
@@ -291,14 +291,14 @@ class LoopClients(_process.ProcessObserver):
 
 
 async def _closed_at_the_end(client: AsyncOpenAI) -> AsyncGenerator[None, None]:
-    """Keep a client open for as long as this generator is; close it with it."""
+    """Keep a client open until this generator is closed."""
     try:
         yield
     finally:
         await client.close()
 
 
-def _give_up(client: AsyncOpenAI) -> None:
+def _abandon(client: AsyncOpenAI) -> None:
     """Run a client's `close()` up to its first wait, which marks it as closed, and drop the rest.
 
     The rest needs the loop that the client lived on, which is closed. A client that is not marked
@@ -323,7 +323,7 @@ def _close_and_wait(kept: _Kept) -> None:
 
 
 def _start_closing(kept: _Kept) -> list[threading.Event]:
-    """Have each running loop close its client; return an event for each that is set when done.
+    """Have each running loop close its client; return the events that are set when done.
 
     Empties `kept`; clients of loops that do not run are dropped without an event.
     """

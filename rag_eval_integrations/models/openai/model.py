@@ -55,7 +55,7 @@ from rag_eval_integrations.models.openai._clients import (
     version_of,
 )
 from rag_eval_integrations.models.openai._failures import ErrorReply, failure_of, lesson_of
-from rag_eval_integrations.models.openai._secrets import hidden
+from rag_eval_integrations.models.openai._secrets import secrets_in_settings
 from rag_eval_integrations.records import Usage
 from rag_eval_integrations.records._json import is_amount
 
@@ -140,7 +140,7 @@ class OpenAIModel:
             problem = environment_problem()
             if problem is not None:
                 raise ConfigurationError(*problem)
-            self._secrets = hidden(
+            self._secrets = secrets_in_settings(
                 [
                     key.get_secret_value(),
                     os.environ.get("AZURE_OPENAI_AD_TOKEN", ""),

@@ -208,7 +208,7 @@ class LocalPermits:
     # --- For a queue that has its own lock, and shows what it waits for
 
     def holds(self, now: float, tokens: float, requests: int = 1) -> list[tuple[float, Limit]]:
-        """Return until when each limit holds requests back: not above `now` means no longer.
+        """Return the time until which each limit holds requests back; not above `now` for none.
 
         One entry per limit that is set; empty without any. Nothing is counted.
         """
