@@ -234,7 +234,7 @@ def data(
 
 
 def _header_lines(left: dict[int, str], number: int | None) -> list[str]:
-    """Write the header of a document whose first sentence comes next, and drop it from `left`."""
+    """Write the header of a document for its first sentence, and remove it from `left`."""
     header = "" if number is None else left.pop(number, "")[:_HEADER_CHARACTERS]
     return [f"[{number}] {one_line(line)}" for line in header.splitlines() if line.strip()]
 

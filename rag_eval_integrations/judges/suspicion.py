@@ -69,7 +69,7 @@ _UNMARKED = bytes(code for code in range(128) if chr(code).isalnum() or chr(code
 
 
 def _as_ascii(text: str) -> str:
-    """Read a text as ASCII in lower case, without accents, look-alikes as what they imitate."""
+    """Transliterate a text to lower-case ASCII, without accents and look-alike letters."""
     if text.isascii():
         return text.lower()
     for typographic, simple in _TYPOGRAPHY:
@@ -391,7 +391,7 @@ class _Words(dict[str, int]):
 
 @cache
 def _index() -> tuple[dict[Reading, list[Pattern]], _Words]:
-    """Return the patterns by reading, and the word cache of those that are searched by words."""
+    """Index the patterns by reading, with a word cache for those of the reading `plain`."""
     by_reading: dict[Reading, list[Pattern]] = {}
     for pattern in patterns():
         by_reading.setdefault(pattern.reading, []).append(pattern)

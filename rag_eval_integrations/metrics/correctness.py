@@ -79,7 +79,7 @@ def token_recall(reference: str, response: str) -> float:
 
 
 def contains(reference: str, response: str) -> bool:
-    """Tell whether a response has a reference's words one after the other."""
+    """Tell whether a response contains a reference's words as one sequence."""
     wanted = " ".join(words_of(reference))
     return bool(wanted) and f" {wanted} " in f" {' '.join(words_of(response))} "
 
@@ -426,7 +426,7 @@ def _evidence(
     number: int,
     references: Sequence[str],
 ) -> dict[str, JsonValue]:
-    """Name what is added and what is missing, and the reference that was compared."""
+    """List the added and the missing sentences, and the reference that was compared."""
     added = [s.key for s, stated in zip(texts[0], compared.response, strict=True) if not stated]
     lost = [s for s, stated in zip(texts[1], compared.reference, strict=True) if not stated]
     evidence: dict[str, JsonValue] = {

@@ -288,7 +288,7 @@ def _is_one_text(call: RagCall) -> bool:
 
 
 def _normalised(text: str) -> str:
-    """Fold what does not change a text's words: case, white space, compatibility forms."""
+    """Normalise a text for matching: case, white space, compatibility forms."""
     words = text.split()
     if not text.isascii():
         words = " ".join(map(_composed, words)).split()  # some forms are made of white space

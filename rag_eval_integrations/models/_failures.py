@@ -104,7 +104,7 @@ def causes_of(error: BaseException) -> Iterator[BaseException]:
 
 
 def _connected(error: BaseException) -> bool:
-    """Whether a connection was made, as far as the causes of a failure tell.
+    """Whether a connection was made, by the causes of a failure.
 
     False for a refused connection, an unknown host, an untrusted certificate and a `ConnectError`.
     """

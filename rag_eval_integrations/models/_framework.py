@@ -206,7 +206,7 @@ _LOGPROBS = ("logprobs", "top_logprobs")
 
 
 class Extras:
-    """Settings of a request beside its messages, without those that the model has refused."""
+    """Request settings besides messages, without those that the model has refused."""
 
     def __init__(self) -> None:
         self._refused: frozenset[str] = frozenset()

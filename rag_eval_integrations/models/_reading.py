@@ -552,7 +552,7 @@ _MOST_TOKENS = 10**12
 
 
 def token_count(value: object) -> int:
-    """Read a number of tokens; what cannot be one counts as not given, which is 0.
+    """Read a number of tokens; 0 for anything that is not a count.
 
     That is anything but an `int` from 1 up to below 10^12.
     """

@@ -256,7 +256,7 @@ class DocumentRows(NamedTuple):
     """For each of `SENTENCE_FEATURES` its values of the sentences, in order."""
 
     def without(self, first: int) -> DocumentRows:
-        """Return the rows without those of the first sentences."""
+        """Return the rows without the first sentences."""
         return self._replace(columns=tuple([c[first:] for c in self.columns])) if first else self
 
 

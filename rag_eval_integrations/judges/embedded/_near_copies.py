@@ -86,7 +86,7 @@ nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred
 
 
 def _classes(table: str) -> dict[str, tuple[str, str]]:
-    """Map each spelling to its class and its canonical member; "+" stands for a plural too."""
+    """Read a table of classes as spelling → (class, canonical member); "+" adds the plural."""
     classes: dict[str, tuple[str, str]] = {}
     for name, members in sections(re.sub(r"\b(\w++)\+", r"\1 \1s", table)).items():
         for member in members.split(";"):
@@ -155,7 +155,7 @@ class Token(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """One sentence, as it is compared."""
+    """A sentence in the form in which it is compared."""
 
     tokens: tuple[Token, ...]
     turns: tuple[int, ...]
@@ -166,7 +166,7 @@ class Reading(NamedTuple):
 
 
 class _Word(NamedTuple):
-    """What is known of a word wherever it stands."""
+    """Properties of a word that do not depend on its place."""
 
     low: str
     key: str
@@ -256,7 +256,7 @@ def read(text: str) -> Reading:
 
 
 class Difference(NamedTuple):
-    """A detail of a response sentence, and what the document sentence has in its place."""
+    """A detail in which a response sentence differs from the document sentence."""
 
     kind: str
     own: tuple[Token, ...]

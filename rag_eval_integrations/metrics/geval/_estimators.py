@@ -149,7 +149,7 @@ def of_single(reading: RatingReply, reply: str) -> RatingEstimate:
 
 
 def of_samples(choices: Sequence[Choice], plan: EstimatorSettings) -> RatingEstimate | NoEstimate:
-    """Average the samples, one or more; those without a score are dropped and counted.
+    """Estimate the rating by the mean of samples; those without a score are dropped.
 
     The reply and its reason are of the sample nearest to the mean. Without any score, the most
     frequent reason why there is none.

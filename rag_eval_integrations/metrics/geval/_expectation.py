@@ -282,7 +282,7 @@ def _add_sampled(
     *,
     whole: bool,
 ) -> None:
-    """Add the sampled number, and the numbers that other following tokens would have made of it.
+    """Add the probabilities of the sampled number and of those with other following digits.
 
     Digits that may or may not begin a longer number, because the alternatives to the token that
     followed are not known, are added to `undecided`.

@@ -179,7 +179,7 @@ def _score_in(fields: dict[str, Span], text: str, name: str) -> Span | None:
 
 
 def _of_broken_object(text: str, scale: Scale) -> RatingReply | None:
-    """Read `"score": N` where quotes in the reason broke the object; None where there is none.
+    """Read `"score": N` from an object that quotes in its reason broke; None without it.
 
     Several N, written differently, make the reply invalid. One is checked against the scale and
     marked unsure; the text before it is the reason.

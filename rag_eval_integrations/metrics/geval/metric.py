@@ -570,7 +570,7 @@ def _stem(file: Path) -> str:
 
 
 def _mapping(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
-    """Read a metric file's YAML, with the line of each key; refuse anything but fields."""
+    """Read a metric file's YAML as a mapping, with the line of each key."""
     from rag_eval_integrations.metrics._yaml import (  # noqa: PLC0415  # PyYAML takes 20 ms
         YamlTextError,
         read_yaml_text,

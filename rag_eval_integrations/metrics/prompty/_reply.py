@@ -180,7 +180,7 @@ def _spoken(text: str) -> re.Match[str] | None:
     """Find the last score that is written in words."""
 
     def without_range(match: re.Match[str]) -> str:
-        """Return a space for a range; what only looks like one stays."""
+        """Replace a range by a space; keep what only looks like a range."""
         falls = float(match[1]) >= float(match[2])
         return match[0] if falls and _FALLING.match(match[0]) else " "
 

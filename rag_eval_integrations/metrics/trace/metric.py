@@ -209,7 +209,7 @@ _ESTIMATE_FIELDS = set(ScoreEstimate.model_fields)
 
 
 def _score_estimate(value: float, error: float | None, method: str) -> ScoreEstimate:
-    """Make the estimate that stands beside a score."""
+    """Make the estimate of a score."""
     content = {"value": value, "std_error": error, "method": method}
     return trusted(ScoreEstimate, content, _ESTIMATE_FIELDS)
 
@@ -349,7 +349,7 @@ class _CallScorer:
 
     @property
     def _is_empty(self) -> bool:
-        """Tell whether an empty case of the formulas decides, beside which no estimate stands."""
+        """Whether an empty case of the formulas decides, which rules out an estimate."""
         return not (self.counts.relevant and self.counts.utilized)
 
     def relevance(self) -> Score:

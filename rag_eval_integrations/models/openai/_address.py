@@ -26,7 +26,7 @@ _AZURE_HOST = re.compile(r"\.(?:openai|cognitiveservices|services\.ai)\.azure\.(
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An endpoint's address, without anything that may be a secret in `url`."""
+    """Address of an endpoint; `url` holds no secret."""
 
     url: str
     query: Mapping[str, str] = field(default_factory=dict, repr=False)

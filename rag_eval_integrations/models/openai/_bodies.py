@@ -355,7 +355,7 @@ def _no_answer_error(reply: dict[str, Any], who: str) -> JudgeError:
 
 
 def _index(item: dict[str, Any]) -> int:
-    """Return an answer's place among several; 0 if it does not tell."""
+    """Return the index of an answer; 0 where it has none."""
     index = item.get("index")
     return index if isinstance(index, int) else 0
 

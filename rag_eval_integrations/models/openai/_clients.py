@@ -31,7 +31,7 @@ _MOST_REDIRECTS = 3
 
 
 def _bounded_http_client(sdk: Any) -> Any:
-    """Make the SDK's HTTP client, with limits of what a server can make it do.
+    """Make the SDK's HTTP client, with limits on replies and redirects.
 
     A reply is cut after `MOST_BYTES`, and its connection closed. Replies are asked for without
     compression, since 300 kB of gzip can hold 300 MB; one that is compressed is not read. A
@@ -202,7 +202,7 @@ def user_clients(
 
 
 def secrets_of(client: AsyncOpenAI, body: Mapping[str, JsonValue] | None = None) -> Secrets:
-    """Return what to hide of a user's client: key, token, its own headers and query.
+    """Collect the secrets of a user's client: key, token, its own headers and query.
 
     Standard headers such as `user-agent`, and the API version, are not hidden.
     """

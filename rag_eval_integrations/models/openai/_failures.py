@@ -56,7 +56,7 @@ class ErrorReply:
         return self.code in _BAD_REPLY
 
     def error(self, who: str, hint: str = "") -> JudgeError:
-        """Make the exception; `hint` stands at its end.
+        """Make the exception, with `hint` at its end.
 
         `JudgeUnavailableError` for a status that may pass, unless the quota is spent;
         `JudgeRejectedError` for any other.

@@ -79,7 +79,7 @@ def _is_token(text: str) -> bool:
 
 
 def _forms(values: Iterable[str]) -> set[str]:
-    """Return values as they stand in text, in JSON and in a URL.
+    """Return secrets as they are spelled in text, in JSON and in URLs.
 
     Empty values and `EMPTY`, the key of servers without one, are left out.
     """
@@ -130,7 +130,7 @@ def _named_texts(
 
 
 def _header_parts(header: str) -> Iterator[str]:
-    """Yield a header's value, what stands behind a word such as `Bearer`, and Basic's password."""
+    """Yield a header's value, its part after a word such as `Bearer`, and a Basic password."""
     yield header
     scheme, _, rest = header.partition(" ")
     if rest.strip():

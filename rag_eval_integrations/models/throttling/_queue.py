@@ -224,7 +224,7 @@ class AdmissionQueue:
     async def share(
         self, permit: Permit, shared: Permits, tokens: int, until: float | None
     ) -> None:
-        """Wait for shared permits, and let the attempt begin then.
+        """Wait for shared permits, then begin the attempt.
 
         The place is held meanwhile, so that requests ask in the order in which they were admitted.
         On success, the attempt counts as started only now (`permit.started`).
