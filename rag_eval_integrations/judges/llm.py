@@ -540,9 +540,7 @@ def join(parts: Sequence[Labels]) -> Labels:
     for part in parts:
         for entry in part.sentence_support_information:
             known = entries.get(entry.response_sentence_key)
-            entries[entry.response_sentence_key] = (
-                entry if known is None else _merged_entry(known, entry)
-            )
+            entries[entry.response_sentence_key] = entry if known is None else _merged(known, entry)
     return Labels(
         relevance_explanation=_joined_text(part.relevance_explanation for part in parts),
         all_relevant_sentence_keys=_joined_keys(part.all_relevant_sentence_keys for part in parts),
@@ -555,7 +553,7 @@ def join(parts: Sequence[Labels]) -> Labels:
     )
 
 
-def _merged_entry(first: SentenceSupport, second: SentenceSupport) -> SentenceSupport:
+def _merged(first: SentenceSupport, second: SentenceSupport) -> SentenceSupport:
     """Merge two windows' entries of a sentence: full support wins, keys add up."""
     keys = tuple(dict.fromkeys((*first.supporting_sentence_keys, *second.supporting_sentence_keys)))
     full = [entry for entry in (first, second) if entry.fully_supported]
