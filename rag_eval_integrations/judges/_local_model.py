@@ -50,7 +50,7 @@ model's files say it."""
 
 @contextmanager
 def usable(field: str, value: object, way: str) -> Iterator[None]:
-    """Blame an argument for what a library raises inside of the `with`."""
+    """Turn an exception of a library inside the `with` into an error of an argument."""
     try:
         yield
     except Exception as error:
@@ -78,7 +78,7 @@ def read_json(path: str | Path | None, field: str) -> dict[str, Any]:
 def input_length(
     config: Mapping[str, Any], asked: int | None, limits: Sequence[object], fixed: int | None
 ) -> int:
-    """Choose the most tokens of one input, special tokens included.
+    """Choose the maximum number of tokens of an input, special tokens included.
 
     Args:
         config: the model's `config.json`.
@@ -89,10 +89,10 @@ def input_length(
     Raises:
         ConfigurationError: the model does not take as many tokens, or too few for two texts.
     """
-    positions = _number(config.get("max_position_embeddings"))
+    positions = _token_limit(config.get("max_position_embeddings"))
     if positions is not None and config.get("model_type") in _SHIFTED:
-        positions -= (_number(config.get("pad_token_id")) or 0) + 1
-    sizes = filter(None, (positions, *map(_number, limits)))
+        positions -= (_token_limit(config.get("pad_token_id")) or 0) + 1
+    sizes = filter(None, (positions, *map(_token_limit, limits)))
     longest = min(min(sizes, default=_DEFAULT_LENGTH), fixed or _LONGEST_DEFAULT, _LONGEST_DEFAULT)
     # DeBERTa's are distances between tokens: it reads on behind them, at a price.
     relative = config.get("position_biased_input") is False
@@ -106,7 +106,7 @@ def input_length(
     return length
 
 
-def _number(value: object) -> int | None:
+def _token_limit(value: object) -> int | None:
     """Return a length in tokens; None for one without a limit."""
     # Tokenizers without a limit say 1e30.
     return int(value) if isinstance(value, int | float) and 0 <= value <= _MOST else None
@@ -249,7 +249,7 @@ class LocalModel(ABC):
         self._batch_size = min(options["batch_size"], rows or options["batch_size"])
         self._tokenizer, self._framing = self.plain_copy(tokenizer), self.plain_copy(tokenizer)
         self._framing.enable_truncation(self.length)
-        pad = _number(config.get("pad_token_id")) or 0
+        pad = _token_limit(config.get("pad_token_id")) or 0
         self._framing.enable_padding(pad_id=pad, length=length)
         added = self._tokenizer.get_added_tokens_decoder().values()
         special = sorted((t.content for t in added if t.special and t.content), key=len)
@@ -271,7 +271,7 @@ class LocalModel(ABC):
 
     @abstractmethod
     def find(self, name: str) -> str | Path | None:
-        """Find another file of the model's by its name; None where there is none."""
+        """Return another file of the model by its name; None where it does not exist."""
 
     @abstractmethod
     def run(self, inputs: Mapping[str, Any]) -> Any:
@@ -281,23 +281,23 @@ class LocalModel(ABC):
         """
 
     def close(self) -> None:
-        """Let go of the model."""
+        """Release the model."""
         self._loaded = None
 
     def choose_output(self, names: Sequence[str]) -> None:
-        """Choose among the names of the model's outputs; the first where none is known."""
+        """Choose the output to read among the model's; the first where no name is known."""
         self._output = next((name for name in _OUTPUTS if name in names), names[0])
 
     @staticmethod
     def plain_copy(tokenizer: Any) -> Any:
-        """Copy a `tokenizers.Tokenizer` without what using it leaves: length and padding."""
-        plain = type(tokenizer).from_str(tokenizer.to_str())
-        plain.no_padding()
-        plain.no_truncation()
-        return plain
+        """Copy a `tokenizers.Tokenizer` without its settings of padding and truncation."""
+        copy = type(tokenizer).from_str(tokenizer.to_str())
+        copy.no_padding()
+        copy.no_truncation()
+        return copy
 
     def tokens(self, texts: Sequence[str]) -> list[Any]:
-        """Cut texts into tokens, without special ones: a `tokenizers.Encoding` of each."""
+        """Tokenize texts without special tokens; return a `tokenizers.Encoding` of each."""
         encodings: list[Any] = self._tokenizer.encode_batch(texts, add_special_tokens=False)
         return encodings
 
@@ -306,8 +306,8 @@ class LocalModel(ABC):
         encodings: list[Any] = self._framing.encode_batch(pairs)
         return max(sum(map(int, encoding.attention_mask)) for encoding in encodings)
 
-    def plain(self, text: str) -> str:
-        """Make words of the model's special tokens in a text: only the judge may frame a text."""
+    def without_special_tokens(self, text: str) -> str:
+        """Break up special tokens in a text by a space: only the judge may frame a text."""
         return self._special.sub(lambda token: f"{token[0][:1]} {token[0][1:]}", text)
 
     def probabilities(self, pairs: Sequence[Pair], stop: Event) -> list[float]:
@@ -352,7 +352,7 @@ class LocalModel(ABC):
         return [sum(map(mul, vectors[first], vectors[second])) for first, second in pairs]
 
     def _outputs(self, pairs: Sequence[Pair], stop: Event) -> Iterator[tuple[int, Any, Any]]:
-        """Run batches of inputs of about one length; give the number of each, tokens and output."""
+        """Run inputs in batches by length; yield the number, encoding and output of each."""
         import numpy  # noqa: PLC0415 -- heavy, and of the extras
 
         lengths = [len(pair) if isinstance(pair, str) else sum(map(len, pair)) for pair in pairs]

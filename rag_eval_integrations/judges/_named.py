@@ -58,7 +58,7 @@ Make = Callable[[str], Judge | Model]
 
 
 def suggestion_for(name: str) -> str:
-    """Suggest a judge for a name that is none; empty if it is empty or has a colon."""
+    """Suggest a judge for an unknown name; empty for an empty name or one with a colon."""
     if not name or ":" in name:
         return ""
     if "nearest" in (hint := score_hint(name, ())):
@@ -77,12 +77,12 @@ def parts_of(name: str) -> list[str]:
 
 
 def asks_endpoint(name: str) -> bool:
-    """Tell whether a name has an `openai:MODEL` in it."""
+    """Tell whether a judge's name contains `openai:MODEL`."""
     return any(part.startswith(ENDPOINT) for part in parts_of(name))
 
 
 def _by_name(name: str, option: str, endpoint: Make, local: Make, other: Make) -> Judge | Model:
-    """Make the judge of a name; `other` makes that of a name which JUDGES does not list."""
+    """Make the judge of a name; a name that is not in JUDGES is passed to `other`."""
     if name.startswith(CASCADE):
         return _cascade(name, option, lambda part: _by_name(part, option, endpoint, local, other))
     if name.startswith(ENDPOINT):
@@ -160,7 +160,7 @@ def _throttled(
 
 
 class _Limited(WrappedModel):
-    """Asks with the user's `max_tokens` instead of those of the request."""
+    """Model that replaces the `max_tokens` of each request by the user's."""
 
     def __init__(self, model: Model, max_tokens: int) -> None:
         super().__init__(model)
@@ -221,7 +221,7 @@ def judge_from(
     options = {name: value for name, value in locals().items() if name != "judge"}
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if isinstance(judge, str) and (asks_endpoint(judge) or not given):
-        return _by_name(judge, "judge", partial(_throttled, **given), _local, _unknown)
+        return _by_name(judge, "judge", partial(_throttled, **given), _local, _refuse_unknown)
     if given:
         who = repr(judge) if isinstance(judge, str) else type(judge).__name__
         name, value = next(iter(given.items()))
@@ -236,7 +236,7 @@ def judge_from(
     return labeller
 
 
-def _unknown(name: str) -> NoReturn:
+def _refuse_unknown(name: str) -> NoReturn:
     why = f"no such judge; {suggestion_for(name)}use {' or '.join(JUDGES)}"
     raise ConfigurationError("judge", name, why)
 
@@ -275,11 +275,13 @@ def named_judge(name: str, option: str, endpoint: Make = judge_from) -> Judge | 
         except ConfigurationError as error:  # it names the argument, and what stands there
             raise ConfigurationError(option, name, str(error)) from error
 
-    return _by_name(name, option, endpoint, local, partial(_of_module, given=name, option=option))
+    return _by_name(
+        name, option, endpoint, local, partial(_imported_judge, given=name, option=option)
+    )
 
 
-def _of_module(name: str, given: str, option: str) -> Judge | Model:
-    """Make a judge of the object that a name with a colon leads to."""
+def _imported_judge(name: str, given: str, option: str) -> Judge | Model:
+    """Make a judge from the object that `MODULE:OBJECT` names."""
     if ":" not in name:
         part = "" if name == given else f": {name!r}"
         why = f"no such judge{part}; {suggestion_for(name)}use {FORMS}"

@@ -234,13 +234,13 @@ def data(
 
 
 def _header_lines(left: dict[int, str], number: int | None) -> list[str]:
-    """Write the header of a document whose first sentence comes next, and drop it from `left`."""
+    """Write the header of a document for its first sentence, and remove it from `left`."""
     header = "" if number is None else left.pop(number, "")[:_HEADER_CHARACTERS]
     return [f"[{number}] {one_line(line)}" for line in header.splitlines() if line.strip()]
 
 
 def _turns(history: Sequence[Turn]) -> list[str]:
-    """Write the last turns on a line each; in front of them a line says if that is not all.
+    """Write the last turns, one a line, behind a line that says if earlier ones are left out.
 
     Of the oldest turn that is written, the end is kept, which is nearest to the question.
     """
@@ -259,25 +259,25 @@ def _turns(history: Sequence[Turn]) -> list[str]:
 
 
 def headers_of(
-    documents: Sequence[Document], shown: Sequence[Sentence] | None = None
+    documents: Sequence[Document], sentences: Sequence[Sentence] | None = None
 ) -> dict[int, str]:
     """Return the headers of a call's documents by number.
 
     Args:
         documents: the call's documents.
-        shown: the sentences that are shown; headers of other documents are left out.
+        sentences: the sentences of the prompt; headers of other documents are left out.
     """
     headers = {
         number: document.header for number, document in enumerate(documents) if document.header
     }
-    if not headers or shown is None:
+    if not headers or sentences is None:
         return headers
-    numbers = {document_number(sentence.key) for sentence in shown}
+    numbers = {document_number(sentence.key) for sentence in sentences}
     return {number: header for number, header in headers.items() if number in numbers}
 
 
 def version_of(call: SentencizedCall, wording: Wording = DEFAULT) -> str:
-    """Return the version of the prompt for a call as it is shown, which tells its sections."""
+    """Return the version of a call's prompt, with the parts that name its sections."""
     parts = {
         HISTORY_PART: bool(call.call.history),
         HEADERS_PART: bool(headers_of(call.call.documents)),
@@ -287,7 +287,7 @@ def version_of(call: SentencizedCall, wording: Wording = DEFAULT) -> str:
 
 
 def _lacks_markers(call: SentencizedCall) -> bool:
-    """Tell whether a call is shown with spaces in place of citation markers."""
+    """Tell whether spaces stand in place of citation markers in a call's response."""
     text = call.call.response or ""
     return any(s.start is not None and s.text != text[s.start : s.end] for s in call.response)
 
@@ -404,7 +404,7 @@ def parse_support(text: str) -> tuple[SentenceSupport, ...]:
 
 
 def _validated(content: dict[str, Any], text: str) -> Labels:
-    """Make labels of a reply's JSON."""
+    """Validate the JSON of a reply as labels."""
     try:
         return from_object(Labels, content)
     except InputError as error:

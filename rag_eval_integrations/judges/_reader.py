@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from math import fsum, log, sqrt
 from pathlib import Path
 from threading import Event
@@ -30,7 +30,7 @@ from rag_eval_integrations.errors import (
 )
 from rag_eval_integrations.judges._local_model import LocalModel, Pair, Pooling, sigmoid
 from rag_eval_integrations.judges.embedded import EmbeddedJudge
-from rag_eval_integrations.judges.embedded.judge import asked, label_call
+from rag_eval_integrations.judges.embedded.judge import label_call, standalone_question
 from rag_eval_integrations.judges.judge import JudgeBase
 from rag_eval_integrations.records import (
     JudgeInfo,
@@ -107,7 +107,7 @@ def pieces_of(model: LocalModel, texts: Sequence[str], most: int) -> list[Senten
 
 
 def ranked(pieces: Sequence[SentencePart], texts: Iterable[frozenset[int]]) -> list[list[int]]:
-    """List the numbers of all pieces for the tokens of each text, the best match first."""
+    """Rank all pieces for each text by the tokens that they share; the best match comes first."""
     counts = Counter(token for piece in pieces for token in piece.ids)
     # A token that every piece has still counts a little: one piece alone is ranked as well.
     weight = {token: log((1 + len(pieces)) / (0.5 + count)) for token, count in counts.items()}
@@ -154,7 +154,7 @@ def windows(order: Sequence[int], sizes: Sequence[int], budget: int, most: int) 
 
 
 class Read(NamedTuple):
-    """What was read of a response sentence; places of document sentences, the best match first."""
+    """The support read for a response sentence; document sentences by index, the best first."""
 
     probability: float = 0.0
     """P(supported)."""
@@ -250,7 +250,7 @@ class ReaderJudge(JudgeBase):
         return partial(type(self), **self._made_of), ()
 
     async def label(self, call: SentencizedCall) -> Labelling:
-        """Label one call in the judge's thread; calls wait for each other there.
+        """Label one call in the judge's own thread, one call at a time.
 
         A call that is cancelled stops between two batches.
 
@@ -266,14 +266,14 @@ class ReaderJudge(JudgeBase):
             stop.set()  # of no consequence unless the wait for it was cancelled
 
     async def aclose(self) -> None:
-        """End the thread after the call that it is on, and let go of the models."""
+        """End the thread after its current call, and release the models."""
         self._closed, self._made_of = True, {}  # they may be models
         await self._thread.aclose()
         for model in self._models:
             model.close()
 
     def _label(self, call: SentencizedCall, stop: Event) -> Labelling:
-        """Label one call; what cannot be scored has its reason.
+        """Label one call; the labelling of a call that cannot be labelled says why.
 
         Raises what is the model's or the library's failure.
         """
@@ -291,7 +291,7 @@ class ReaderJudge(JudgeBase):
             raise JudgeError(why) from error
 
     def _unscored(self, code: UnscoredCode | None, why: str) -> Labelling:
-        """Say why a call has no labels."""
+        """Make the labelling of a call that cannot be labelled."""
         return Labelling(labels=None, judge=self._info, flags=(READER,), unscored=code, reason=why)
 
     def _labelled(self, call: SentencizedCall, stop: Event) -> Labelling:
@@ -322,7 +322,7 @@ class ReaderJudge(JudgeBase):
             for number, p in chain.from_iterable(read.alone for read in reads):
                 used[number] = max(used[number], p)  # what carries another sentence alone was used
             own = [sentence.key for sentence in call.of_this_turn().documents]
-            relevant, used = _of(own, keys, relevant), _of(own, keys, used)
+            relevant, used = _values_of(own, keys, relevant), _values_of(own, keys, used)
             known = {
                 "all_relevant_sentence_keys": _likeliest(own, relevant),
                 "all_utilized_sentence_keys": _likeliest(own, used),
@@ -350,9 +350,9 @@ class ReaderJudge(JudgeBase):
         wrong = [entry.response_sentence_key for entry in entries if not entry.fully_supported]
         unsupported = f"unsupported are {', '.join(wrong)}." if wrong else "all supported."
         count = len(known["all_relevant_sentence_keys"])
-        found = len(known["relevant_probabilities"])
+        total = len(known["relevant_probabilities"])
         known |= {
-            "relevance_explanation": f"By {maker}: {count} of {found} document sentences are "
+            "relevance_explanation": f"By {maker}: {count} of {total} document sentences are "
             "relevant.",
             "overall_supported_explanation": f"By {self._support.name}: {unsupported}",
             "overall_supported": not wrong,
@@ -374,7 +374,7 @@ class ReaderJudge(JudgeBase):
         )
 
     def _entry(self, key: str, read: Read, keys: Sequence[str]) -> SentenceSupport:
-        """Say what was read of a response sentence, by the keys of document sentences.
+        """Make the support entry of a response sentence from what was read of it.
 
         Supported from the threshold on, by sentences that carry it alone, else by the best premise.
         """
@@ -384,16 +384,16 @@ class ReaderJudge(JudgeBase):
         why = "closest are"
         if supported:
             why = "alone by" if evidence else "together by what is around"
-        shown = f" {why} {', '.join(near)}" if near else " there is no document sentence"
+        basis = f" {why} {', '.join(near)}" if near else " there is no document sentence"
         return SentenceSupport(
             response_sentence_key=key,
-            explanation=f"P(supported) {read.probability:.2f} by {self._support.name};{shown}.",
+            explanation=f"P(supported) {read.probability:.2f} by {self._support.name};{basis}.",
             supporting_sentence_keys=near if supported else (),
             fully_supported=supported,
         )
 
     def _read(self, call: SentencizedCall, stop: Event) -> tuple[list[Read], int, list[str]]:
-        """Read the response sentences of a call beside its document sentences.
+        """Compute how well the document sentences support each response sentence.
 
         First beside windows of those that match best, then beside the best few of the best window
         alone. A short sentence is read behind the question.
@@ -406,7 +406,7 @@ class ReaderJudge(JudgeBase):
         """
         model, count = self._support, len(call.response)
         spoken = (self._question(call.call), *(without_markers(s.text) for s in call.response))
-        whole = [model.plain(text) for text in spoken]
+        whole = [model.without_special_tokens(text) for text in spoken]
         question, *texts = map(self._beginning, whole)
         unread = [_CUT] if texts != whole[1:] else []
         behind, *tokens = [frozenset(text.ids) for text in model.tokens([question, *texts])]
@@ -416,26 +416,32 @@ class ReaderJudge(JudgeBase):
                     texts[number], tokens[number] = f"{question} {texts[number]}", ids | behind
         fixed = model.longest([self._pair("", question, text) for text in texts or [""]])
         budget = max(1, model.length - fixed - 2)
-        pieces = pieces_of(model, [model.plain(each.text) for each in call.documents], budget)
+        pieces = pieces_of(
+            model, [model.without_special_tokens(each.text) for each in call.documents], budget
+        )
         if not pieces:
             return [Read()] * count, 1, unread
         sizes = [piece.size for piece in pieces]
         allowed = max(1, min(self._max_windows, self._max_pairs // max(1, count) - ALONE))
         packed = [windows(order, sizes, budget, allowed) for order in ranked(pieces, tokens)]
 
+        def premise_of(numbers: Sequence[int]) -> str:
+            """Join pieces in the order of the documents."""
+            return " ".join(pieces[number].text for number in sorted(numbers))
+
         def scores(premises: Sequence[Sequence[Sequence[int]]]) -> list[list[float]]:
-            """Read each text beside each of its premises."""
+            """Compute P(supported) of each text for each of its premises."""
             pairs = [
-                self._pair(" ".join(pieces[n].text for n in sorted(premise)), question, text)
+                self._pair(premise_of(numbers), question, text)
                 for text, own in zip(texts, premises, strict=True)
-                for premise in own
+                for numbers in own
             ]
             values = iter(model.probabilities(pairs, stop))
-            return [[next(values) for _ in own] for own in premises]
+            return [list(islice(values, len(own))) for own in premises]
 
         together = scores(packed)
         best = [own[p.index(max(p))][:ALONE] for own, p in zip(packed, together, strict=True)]
-        single = scores([[[n] for n in own] if len(own) > 1 else [] for own in best])
+        single = scores(list(map(_singletons, best)))
         reads = []
         for ids, numbers, values, singly in zip(tokens, best, together, single, strict=True):
             near = [pieces[number] for number in numbers]
@@ -449,8 +455,11 @@ class ReaderJudge(JudgeBase):
 
     def _question(self, call: RagCall) -> str:
         """Return the question, behind the earlier turns that it refers to if there is room."""
-        whole = asked(call)
-        long = len(self._support.tokens([self._support.plain(whole)])[0].ids) > self._quarter
+        whole = standalone_question(call)
+        long = (
+            len(self._support.tokens([self._support.without_special_tokens(whole)])[0].ids)
+            > self._quarter
+        )
         return call.question if long else whole
 
     def _beginning(self, text: str) -> str:
@@ -464,6 +473,11 @@ class ReaderJudge(JudgeBase):
         # In one pass: a document that says {hypothesis} is a document.
         filled = _PLACES.sub(lambda place: texts[place[1]], self._template)
         return filled if "{hypothesis}" in self._template else (filled, hypothesis)
+
+
+def _singletons(numbers: Sequence[int]) -> list[list[int]]:
+    """Make a window of each piece; none for a piece alone, which has been read already."""
+    return [[number] for number in numbers] if len(numbers) > 1 else []
 
 
 def relevance(
@@ -487,8 +501,8 @@ def relevance(
         JudgeOutputError, JudgeError: as `LocalModel.probabilities`.
     """
     asking = [question, *(without_markers(s.text) for s in call.response)]
-    asking = [model.plain(text) for text in asking]
-    documents = [model.plain(sentence.text) for sentence in call.documents]
+    asking = [model.without_special_tokens(text) for text in asking]
+    documents = [model.without_special_tokens(sentence.text) for sentence in call.documents]
     pairs = [(text, document) for document in documents for text in asking]
     if model.kind == "embedding":
         own = [RELEVANT] + [UTILIZED] * len(call.response)
@@ -525,8 +539,8 @@ def _rounded(keys: Sequence[str], probabilities: Sequence[float]) -> dict[str, f
     return {key: round(p, DIGITS) for key, p in zip(keys, probabilities, strict=True)}
 
 
-def _of(own: Sequence[str], keys: Sequence[str], values: Sequence[float]) -> list[float]:
-    """Return the values of some of the keys."""
+def _values_of(own: Sequence[str], keys: Sequence[str], values: Sequence[float]) -> list[float]:
+    """Return the values that belong to `own`, some of the keys."""
     by_key = dict(zip(keys, values, strict=True))
     return [by_key[key] for key in own]
 

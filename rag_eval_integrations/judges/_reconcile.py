@@ -42,7 +42,7 @@ def _cleaned(text: str) -> str:
 
 
 class _Keys:
-    """Resolves written keys of documents or of the response; collects those that do not exist."""
+    """Resolver of a judge's keys of documents or of the response; collects unknown ones."""
 
     def __init__(self, existing: Iterable[str]) -> None:
         self.existing = frozenset(existing)
@@ -50,10 +50,10 @@ class _Keys:
         self.special: list[str] = []
         self.repeated: list[str] = []
 
-    def resolve(self, written: Iterable[str]) -> tuple[str, ...]:
-        """Return the existing keys, each once, in the order in which they are written."""
+    def resolve(self, texts: Iterable[str]) -> tuple[str, ...]:
+        """Return the existing keys that texts name, each once and in order."""
         resolved: dict[str, None] = {}
-        for text in written:
+        for text in texts:
             for key in self._read(text):
                 if key in resolved:
                     self.repeated.append(key)
@@ -144,12 +144,10 @@ def reconcile(labels: Labels, call: ShownSentences) -> Labels:
             "all_utilized_sentence_keys": utilized,
             "sentence_support_information": ordered,
             "unsupported_response_sentence_keys": unsupported,
-            "unknown_keys": _merged(labels.unknown_keys, documents.unknown, responses.unknown),
-            "special_keys": _merged(labels.special_keys, documents.special, responses.special),
+            "unknown_keys": _union(labels.unknown_keys, documents.unknown, responses.unknown),
+            "special_keys": _union(labels.special_keys, documents.special, responses.special),
             "missing_keys": missing,
-            "duplicate_keys": _merged(
-                labels.duplicate_keys, documents.repeated, responses.repeated
-            ),
+            "duplicate_keys": _union(labels.duplicate_keys, documents.repeated, responses.repeated),
             "overall_conflict": bool(ordered) and labels.overall_supported is (not all_supported),
             "relevant_probabilities": _existing(labels.relevant_probabilities, documents),
             "utilized_probabilities": _existing(labels.utilized_probabilities, documents),
@@ -166,17 +164,17 @@ def _entries(
     A verdict of null is filled in; several entries of a sentence are merged by the strictest.
     """
     entries: dict[str, list[SentenceSupport]] = {}
-    for written in labels.sentence_support_information:
+    for raw_entry in labels.sentence_support_information:
         specials_before = len(documents.special)
-        supporting = documents.resolve(written.supporting_sentence_keys)
+        supporting = documents.resolve(raw_entry.supporting_sentence_keys)
         backed = bool(supporting) or len(documents.special) > specials_before
-        for key in responses.resolve([written.response_sentence_key]):
-            verdict = written.fully_supported
+        for key in responses.resolve([raw_entry.response_sentence_key]):
+            verdict = raw_entry.fully_supported
             if verdict is None:
                 verdict = backed if unsupported is None else key not in unsupported
             entry = SentenceSupport(
                 response_sentence_key=key,
-                explanation=written.explanation,
+                explanation=raw_entry.explanation,
                 supporting_sentence_keys=supporting,
                 fully_supported=verdict,
             )
@@ -204,59 +202,59 @@ def _strictest(entries: Sequence[SentenceSupport]) -> SentenceSupport:
 # --- Labels that say nothing, which is not "none"
 
 
-def only_unknown_keys(written: Labels, checked: Labels) -> str | None:
-    """Say which list of a judge names sentences of which none exists; None if there is none.
+def only_unknown_keys(labels: Labels, checked: Labels) -> str | None:
+    """Describe the first list of a judge whose keys are all unknown; None if there is no such list.
 
     Such a list is not an empty one: nothing is known of what the judge meant. A special word stands
     for no sentence.
 
     Args:
-        written: the labels as the judge gave them.
+        labels: the labels as the judge gave them.
         checked: the same after `reconcile`.
     """
     for name in ("all_relevant_sentence_keys", "all_utilized_sentence_keys"):
-        given = _keys_in(getattr(written, name))
+        given = _keys_in(getattr(labels, name))
         if (
             given
             and not getattr(checked, name)
             and not any(_cleaned(key) in SPECIAL_KEYS for key in given)
         ):
             return f"none of the {len(given)} keys of the judge's `{name}` exists"
-    entries = written.sentence_support_information
+    entries = labels.sentence_support_information
     if entries and not checked.sentence_support_information and checked.missing_keys:
         return f"none of the {len(entries)} response sentences that the judge labelled exists"
     return None
 
 
 def without_empty_entries(labels: Labels, call: ShownSentences) -> Labels:
-    """Leave out entries of a judge's reply that say nothing of whether a sentence is supported.
+    """Drop the entries of a judge's reply that do not say whether a sentence is supported.
 
     These have neither a verdict nor supporting sentences, or name only sentences that do not exist
     (recorded in `unknown_keys`). Their sentences are then missing, and are asked for again.
     """
     entries = labels.sentence_support_information
     known = {sentence.key for sentence in call.documents}
-    if all(_is_plain(entry, known) for entry in entries):
+    if all(_clearly_says_something(entry, known) for entry in entries):
         return labels  # nearly always: without reading every key
     documents = _Keys(known)
     kept = tuple(entry for entry in entries if _says_something(entry, documents))
     if len(kept) == len(entries):
         return labels
-    unknown = _merged(labels.unknown_keys, documents.unknown)
+    unknown = _union(labels.unknown_keys, documents.unknown)
     return labels.model_copy(update={"sentence_support_information": kept, "unknown_keys": unknown})
 
 
-def _is_plain(entry: SentenceSupport, known: Collection[str]) -> bool:
-    """Tell whether an entry surely says something: it names a sentence, as the keys are written."""
+def _clearly_says_something(entry: SentenceSupport, known: Collection[str]) -> bool:
+    """Tell without resolving keys that an entry says something; False where it may or may not."""
     keys = entry.supporting_sentence_keys
     if not keys:
         return entry.fully_supported is not None
     return any(key in known and _cleaned(key) == key for key in keys)
 
 
-def _keys_in(written: Iterable[str]) -> list[str]:
-    """Return the keys of a list; words for "no sentence", such as `none`, are none."""
-    return [key for key in written if _cleaned(key) not in _NO_KEYS]
+def _keys_in(texts: Iterable[str]) -> list[str]:
+    """Return the keys of a list without words for "no sentence", such as `none`."""
+    return [text for text in texts if _cleaned(text) not in _NO_KEYS]
 
 
 def _says_something(entry: SentenceSupport, documents: _Keys) -> bool:
@@ -269,8 +267,8 @@ def _says_something(entry: SentenceSupport, documents: _Keys) -> bool:
     return bool(known) or len(documents.special) > specials_before
 
 
-def _merged(*lists: Iterable[str]) -> tuple[str, ...]:
-    """Join lists; each item stands once."""
+def _union(*lists: Iterable[str]) -> tuple[str, ...]:
+    """Join lists without repeated items."""
     # Reconciling twice changes nothing: earlier findings are kept, each once.
     return tuple(dict.fromkeys(item for items in lists for item in items))
 

@@ -46,7 +46,7 @@ def log_odds(score: float) -> float:
 
 
 class ScoreMap(Record):
-    """The map of one score of one judge, and what it was worth on rows held out of its fit."""
+    """Calibration map of one score of one judge, with its errors on held-out rows."""
 
     method: Method
     """`identity`: left as it is; `platt`: σ(intercept + slope · log-odds); `mixture`: the same with
@@ -118,8 +118,8 @@ class JudgeMaps(Record):
     prompt_version: Text | None = None
     scores: dict[Text, ScoreMap]
 
-    def made(self, by: By) -> bool:
-        """Tell whether this judge made a score."""
+    def is_for(self, by: By) -> bool:
+        """Tell whether the maps are for the judge that made a score."""
         version = without_sections(self.prompt_version)
         return _judge_of(by) == (self.judge, self.model, self.judge_version, version)
 
@@ -160,9 +160,9 @@ class Calibration(Record):
             raise InputError(
                 f"is not a calibration file of this version: it needs {_FORMAT!r}", field="format"
             )
-        written = content.pop("hash", None)
+        stored_hash = content.pop("hash", None)
         calibration = from_object(cls, content)
-        if written != calibration.hash:
+        if stored_hash != calibration.hash:
             raise InputError(
                 "does not match the content: the file was changed after `rag-eval calibrate` "
                 "wrote it; make it anew",
@@ -219,7 +219,7 @@ class Calibration(Record):
             ConfigurationError: no such judge was fitted.
         """
         for maps in self.judges:
-            if maps.made(by):
+            if maps.is_for(by):
                 return maps
         raise ConfigurationError(
             "calibration",

@@ -95,7 +95,8 @@ class CascadeJudge(JudgeBase):
     def __repr__(self) -> str:
         when = self._ask_when
         rule = _rule(when) or self.name if callable(when) else repr(tuple(when))
-        return f"CascadeJudge({_shown(self.first)}, {_shown(self.second)}, ask_when={rule})"
+        judges = f"{_stable_repr(self.first)}, {_stable_repr(self.second)}"
+        return f"CascadeJudge({judges}, ask_when={rule})"
 
     async def label(self, call: SentencizedCall) -> Labelling:
         """Label one call.
@@ -136,18 +137,18 @@ class CascadeJudge(JudgeBase):
 
 
 def _rule(ask_when: AskWhen) -> str | None:
-    """Name a rule in the same way in every process; None for a function that has no such name."""
+    """Return a name of a rule that is the same in every process; None where there is none."""
     if not callable(ask_when):
         return f"{ask_when[0]}-{ask_when[1]}+doubts"
     if isinstance(ask_when, FunctionType):
         # `<lambda>` and `f.<locals>.g` are the names of any number of functions.
         name = f"{ask_when.__module__}.{ask_when.__qualname__}"
         return None if "<" in name else name
-    shown = repr(ask_when)
-    return None if " at 0x" in shown else shown
+    rule = repr(ask_when)
+    return None if " at 0x" in rule else rule
 
 
-def _shown(judge: Judge) -> str:
+def _stable_repr(judge: Judge) -> str:
     """Return a judge's repr, or its class and name: the default repr has a memory address."""
     if type(judge).__repr__ is not object.__repr__:
         return repr(judge)

@@ -60,8 +60,8 @@ class JudgeBase(ABC):
         """Label one call; see `Judge.label`."""
 
     def __repr__(self) -> str:
-        shown = repr(self.name) if self.model is None else repr(self.model)
-        return f"{type(self).__name__}({shown})"
+        argument = repr(self.name) if self.model is None else repr(self.model)
+        return f"{type(self).__name__}({argument})"
 
 
 class _ForeignJudge(JudgeBase):
@@ -88,7 +88,7 @@ def judge_base(judge: Judge) -> JudgeBase:
 
 
 def judge_info(judge: JudgeBase) -> JudgeInfo:
-    """Return what a judge's labellings say of it, before it has labelled anything.
+    """Return the `JudgeInfo` that a judge will put into its labellings.
 
     Of a judge that asks a model it is the model's version: the judge's own holds the prompt's too.
     """

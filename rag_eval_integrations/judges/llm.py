@@ -167,9 +167,9 @@ class LLMJudge(JudgeBase):
             reason = f"the call would take {len(parts)} requests, more than {self._max_windows}"
             return asking.labelling(None, unscored=("over_budget", reason), windows=1)
         try:
-            answers = await _all_of([asking.window(part) for part in parts])
+            answers = await _gathered([asking.label_window(part) for part in parts])
         except _UnscoredError as error:
-            self._count(error)
+            self._count_cut_off(error)
             return asking.labelling(None, unscored=(error.code, str(error)), windows=len(parts))
         except JudgeOutputError as error:  # the model's server could not read its output, twice
             unscored: tuple[UnscoredCode, str] = ("judge_output_invalid", str(error))
@@ -177,7 +177,7 @@ class LLMJudge(JudgeBase):
         except JudgeError as error:
             error.usage = asking.usage
             raise
-        self._count(None)
+        self._count_cut_off(None)
         labels = [label for labels in answers for label in labels]
         # The labels of a window are reconciled already, and one window is the whole call.
         joined = labels[0] if len(labels) == 1 else reconcile(join(labels), call)
@@ -185,11 +185,11 @@ class LLMJudge(JudgeBase):
 
     @property
     def _cuts_off_all(self) -> bool:
-        """Whether every answer to the last calls was cut off, also in the smallest windows."""
+        """Whether the last calls were all cut off, even about their smallest windows."""
         return self._cut_off >= _IN_A_ROW
 
-    def _count(self, error: _UnscoredError | None) -> None:
-        """Count the calls in a row whose smallest window was cut off; say once what to do."""
+    def _count_cut_off(self, error: _UnscoredError | None) -> None:
+        """Count consecutive calls that were cut off even in the smallest window; warn once."""
         self._cut_off = self._cut_off + 1 if isinstance(error, _CutOffError) else 0
         if self._cut_off == _IN_A_ROW:
             logger.warning(
@@ -201,8 +201,8 @@ class LLMJudge(JudgeBase):
             )
 
 
-async def _all_of(asking: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Await all in order; the first that fails cancels the others.
+async def _gathered(asking: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Await requests concurrently, results in order; the first failure cancels the rest.
 
     Raises:
         Exception: what the first one raised.
@@ -258,7 +258,7 @@ class _Asking:
         windows: int,
         unscored: tuple[UnscoredCode, str] | None = None,
     ) -> Labelling:
-        """Return the result of all requests."""
+        """Make the labelling of the call, with usage and warnings of its requests."""
         if labels is not None and windows > 1:
             self._warnings[
                 "labelled in several windows: support that needs sentences from more than one of "
@@ -281,7 +281,7 @@ class _Asking:
             prompt_version=self._version,
         )
 
-    async def window(self, window: Window) -> list[Labels]:
+    async def label_window(self, window: Window) -> list[Labels]:
         """Label one window; several results when it had to be halved.
 
         A reply that is cut off is asked for once more with more room, then in halves. Until that
@@ -301,13 +301,13 @@ class _Asking:
         return await self._with_more_room(window)
 
     async def _with_more_room(self, window: Window) -> list[Labels]:
-        """Label a window whose answer was cut off."""
+        """Label a window again with more room, and then in halves."""
         more = _room(window) < _MOST_TOKENS
         labels = await self._labelled(window, _MORE) if more else None
         return await self._in_halves(window, 1) if labels is None else [labels]
 
     async def _in_halves(self, window: Window, depth: int) -> list[Labels]:
-        """Label a window by its halves, one after the other, and those again that are cut off.
+        """Label the halves of a window in order; halve again those whose answer is cut off.
 
         Where the first half is cut off as well, its smallest part tells whether that can help.
         """
@@ -322,11 +322,11 @@ class _Asking:
             parts += await self._in_halves(half, depth + 1) if labels is None else [labels]
         return parts
 
-    async def _labelled(self, window: Window, more: int) -> Labels | None:
-        """Label one window with so many times the usual room; None if the answer is cut off."""
+    async def _labelled(self, window: Window, factor: int) -> Labels | None:
+        """Label one window with `factor` times the usual room; None if the answer is cut off."""
         asked = _messages(self._call, window, self._wording)
         room = _room(window)
-        completion = await self._complete(asked, self._ask, more * room)
+        completion = await self._complete(asked, self._ask, factor * room)
         if completion.finish_reason == "length":
             return None
         labels, reply = await self._parsed(asked, completion, room, window)
@@ -340,7 +340,7 @@ class _Asking:
     async def _parsed(
         self, asked: tuple[Message, ...], completion: Completion, room: int, window: Window
     ) -> tuple[Labels, str]:
-        """Return labels and the reply that they are read from: the first, or a second one.
+        """Read labels from a reply, or else from a second one; return them with that reply.
 
         Unscored if the second cannot be read either.
         """
@@ -440,12 +440,12 @@ def _labels_in(text: str, window: Window) -> Labels:
     Raises:
         JudgeOutputError: it does not hold labels, or not of sentences of the window.
     """
-    written = parse_labels(text)
-    filled = without_empty_entries(written, window)
+    parsed = parse_labels(text)
+    filled = without_empty_entries(parsed, window)
     labels = reconcile(filled, window)
     # An entry that says nothing may be the only one that names a sentence of the window.
-    known = labels if labels.sentence_support_information else reconcile(written, window)
-    why = only_unknown_keys(written, known)
+    known = labels if labels.sentence_support_information else reconcile(parsed, window)
+    why = only_unknown_keys(parsed, known)
     if why is not None:
         raise _UnknownKeysError(why, text)
     return labels
@@ -489,7 +489,7 @@ def windows_of(call: SentencizedCall, characters: int) -> list[Window]:
 
 
 def _smallest(window: Window) -> Window:
-    """Return the first of the windows that halving would end with."""
+    """Halve a window until it cannot be halved; return the first part."""
     for _ in range(_DEEPEST - 1):
         halves = window.halves()
         window = window if halves is None else halves[0]
@@ -540,20 +540,20 @@ def join(parts: Sequence[Labels]) -> Labels:
     for part in parts:
         for entry in part.sentence_support_information:
             known = entries.get(entry.response_sentence_key)
-            entries[entry.response_sentence_key] = entry if known is None else _best(known, entry)
+            entries[entry.response_sentence_key] = entry if known is None else _merged(known, entry)
     return Labels(
-        relevance_explanation=_text(part.relevance_explanation for part in parts),
-        all_relevant_sentence_keys=_keys(part.all_relevant_sentence_keys for part in parts),
-        overall_supported_explanation=_text(p.overall_supported_explanation for p in parts),
+        relevance_explanation=_joined_text(part.relevance_explanation for part in parts),
+        all_relevant_sentence_keys=_joined_keys(part.all_relevant_sentence_keys for part in parts),
+        overall_supported_explanation=_joined_text(p.overall_supported_explanation for p in parts),
         sentence_support_information=tuple(entries.values()),
-        all_utilized_sentence_keys=_keys(part.all_utilized_sentence_keys for part in parts),
-        unknown_keys=_keys(part.unknown_keys for part in parts),
-        special_keys=_keys(part.special_keys for part in parts),
-        duplicate_keys=_keys(part.duplicate_keys for part in parts),
+        all_utilized_sentence_keys=_joined_keys(part.all_utilized_sentence_keys for part in parts),
+        unknown_keys=_joined_keys(part.unknown_keys for part in parts),
+        special_keys=_joined_keys(part.special_keys for part in parts),
+        duplicate_keys=_joined_keys(part.duplicate_keys for part in parts),
     )
 
 
-def _best(first: SentenceSupport, second: SentenceSupport) -> SentenceSupport:
+def _merged(first: SentenceSupport, second: SentenceSupport) -> SentenceSupport:
     """Merge two windows' entries of a sentence: full support wins, keys add up."""
     keys = tuple(dict.fromkeys((*first.supporting_sentence_keys, *second.supporting_sentence_keys)))
     full = [entry for entry in (first, second) if entry.fully_supported]
@@ -566,11 +566,11 @@ def _best(first: SentenceSupport, second: SentenceSupport) -> SentenceSupport:
     )
 
 
-def _keys(lists: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    """Join lists of keys; each stands once."""
+def _joined_keys(lists: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    """Join lists of keys without repeats."""
     return tuple(dict.fromkeys(key for keys in lists for key in keys))
 
 
-def _text(texts: Iterable[str]) -> str:
-    """Join texts; each stands once."""
+def _joined_text(texts: Iterable[str]) -> str:
+    """Join texts without repeats."""
     return " ".join(dict.fromkeys(text for text in texts if text))

@@ -68,8 +68,8 @@ _SPACED = bytes(code if chr(code).isalnum() else 32 for code in range(128)) + by
 _UNMARKED = bytes(code for code in range(128) if chr(code).isalnum() or chr(code).isspace())
 
 
-def _plain(text: str) -> str:
-    """Read a text as ASCII in lower case: without accents, look-alikes as what they look like."""
+def _as_ascii(text: str) -> str:
+    """Transliterate a text to lower-case ASCII, without accents and look-alike letters."""
     if text.isascii():
         return text.lower()
     for typographic, simple in _TYPOGRAPHY:
@@ -125,17 +125,18 @@ class Pattern(NamedTuple):
     """
 
     language: str
-    written: str
+    notation: str
+    """The pattern as the file has it, with the words of its lists."""
     example: str
     reading: Reading
     needs: tuple[frozenset[str], ...]
 
     def expressions(self) -> list[re.Pattern[str]]:
         """Return the regular expressions that have to match one after another."""
-        return _compiled(self.written, self.reading)
+        return _compiled(self.notation, self.reading)
 
     def is_in(self, text: str, words: Iterable[str]) -> bool:
-        """Tell whether a text has the pattern, which begins with one of some of its words."""
+        """Tell whether a text has the pattern, which begins with one of these words of the text."""
         first, *then = self.expressions()
         searched = 0
         for match in self._matches(first, text, words):
@@ -150,14 +151,14 @@ class Pattern(NamedTuple):
     def _matches(
         self, expression: re.Pattern[str], text: str, words: Iterable[str]
     ) -> Iterator[re.Match[str]]:
-        """Yield the matches of a pattern; an order only where it is an imperative.
+        """Yield the matches of an expression; for an order, only those in the imperative.
 
-        A pattern of words is looked for at the places of some words only.
+        A pattern of the reading `plain` is tried at the positions of `words` only.
         """
         if self.reading != "plain":
             yield from expression.finditer(text)
             return
-        is_order = self.written.startswith("^ ")
+        is_order = self.notation.startswith("^ ")
         for place in _places(text, words):
             match = expression.match(text, place)
             if match and (not is_order or _is_imperative(text, place)):
@@ -175,9 +176,9 @@ def _places(text: str, words: Iterable[str]) -> list[int]:
     return sorted(places)
 
 
-def _with_lists(written: str, lists: Mapping[str, str]) -> str:
+def _with_lists(notation: str, lists: Mapping[str, str]) -> str:
     """Replace the names of word lists in a pattern by the words."""
-    return re.sub(r"\{([a-z]+)\}", lambda match: lists[match[1]], written)
+    return re.sub(r"\{([a-z]+)\}", lambda match: lists[match[1]], notation)
 
 
 _SPECIAL: dict[str, Reading] = {"markup": "markup", "joined": "joined"}
@@ -192,21 +193,21 @@ def patterns() -> tuple[Pattern, ...]:
     for line in source.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             continue
-        languages, written, *example = line.split("\t")
+        languages, content, *example = line.split("\t")
         for language in languages.split():
             own = lists.setdefault(language, {})
             if not example:
-                name, _, words = written.partition(" = ")
+                name, _, words = content.partition(" = ")
                 own[name] = _with_lists(words, own)
                 continue
-            reading = _SPECIAL.get(language) or ("plain" if written.isascii() else "other")
-            full = _with_lists(written, own)
+            reading = _SPECIAL.get(language) or ("plain" if content.isascii() else "other")
+            full = _with_lists(content, own)
             read.append(Pattern(language, full, example[0], reading, _needs(full, reading)))
     return tuple(read)
 
 
 def _alternatives(words: str) -> list[str]:
-    """Split at the `|` that stand in no bracket."""
+    """Split a token at each `|` outside of brackets."""
     parts, depth = [""], 0
     for character in words:
         depth += (character in "([") - (character in ")]")
@@ -218,9 +219,9 @@ def _alternatives(words: str) -> list[str]:
 
 
 def _beginnings(words: str) -> set[str]:
-    """Return the words that the alternatives of a token begin with, `*` after one that may go on.
+    """Return the first word of each alternative of a token; empty where it is not known.
 
-    One is empty if it is not known. A space is after a word that something else follows.
+    A word that may go on ends with `*`, and one that something else follows with a space.
     """
     begin = set()
     for part in _alternatives(words):
@@ -252,24 +253,29 @@ _FOLLOWS = re.compile(r"[_',:/-](?!\?)")
 _MARKERS = "?!^~.&"
 
 
-def _needs(written: str, reading: Reading) -> tuple[frozenset[str], ...]:
-    """Return groups of words or parts, one of each of which every text with a pattern has."""
-    tokens = written.split(" ")
+def _needs(notation: str, reading: Reading) -> tuple[frozenset[str], ...]:
+    """Return groups of words: every text with the pattern has at least one word of each group."""
+    tokens = notation.split(" ")
     if reading == "markup":
         return (frozenset(needle.replace("~", " ") for needle in tokens[0].split(",")),)
-    required = [token.removeprefix("&") for token in tokens if token[0] not in "?!^~."]
-    groups = [{word.rstrip() for word in _beginnings(token)} for token in required]
-    if reading != "plain":
-        groups = [{_folded(word.rstrip("*")) for word in group} for group in groups]
-    return tuple(frozenset(group) for group in groups if group.isdisjoint({"", "*"}))
+    groups = []
+    for token in tokens:
+        if token[0] in "?!^~.":
+            continue
+        words = {word.rstrip() for word in _beginnings(token.removeprefix("&"))}
+        if reading != "plain":
+            words = {_folded(word.rstrip("*")) for word in words}
+        if words.isdisjoint({"", "*"}):
+            groups.append(frozenset(words))
+    return tuple(groups)
 
 
 @cache
-def _compiled(written: str, reading: Reading) -> list[re.Pattern[str]]:
+def _compiled(notation: str, reading: Reading) -> list[re.Pattern[str]]:
     """Compile the parts of a pattern."""
     if reading == "markup":
-        return [re.compile(written.partition(" ")[2], re.MULTILINE)]
-    parts = [_expression(part.split(" "), reading) for part in written.split(" ... ")]
+        return [re.compile(notation.partition(" ")[2], re.MULTILINE)]
+    parts = [_expression(part.split(" "), reading) for part in notation.split(" ... ")]
     return [re.compile(_folded(part) if reading == "other" else part) for part in parts]
 
 
@@ -326,7 +332,7 @@ def _is_imperative(text: str, start: int) -> bool:
 
 
 class _Words(dict[str, int]):
-    """By word, the needs of patterns that it meets, as bits; and the words that meet none.
+    """Cache from a word to the bits of the pattern needs that it meets; `idle` words meet none.
 
     First are the bits of the patterns' first groups, then those of their second ones, and so on: a
     text may have a pattern whose bit is set in all. The same few thousand words come in most texts.
@@ -363,8 +369,8 @@ class _Words(dict[str, int]):
                 self.idle.add(word)
         return met
 
-    def in_all(self, words: Collection[str], met: int) -> dict[int, list[str]]:
-        """Return the patterns all of whose needs words meet, with those that each begins with."""
+    def candidates(self, words: Collection[str], met: int) -> dict[int, list[str]]:
+        """Return the numbers of the patterns whose needs are all met, with their first words."""
         count = len(self.patterns)
         every = (1 << count) - 1
         for place in range(_GROUPS):
@@ -378,14 +384,14 @@ class _Words(dict[str, int]):
                 bits ^= 1 << number
         return begun
 
-    def split_letters(self, met: int) -> bool:
-        """Tell whether words are so short or long that letters may be split or joined."""
+    def letters_split(self, met: int) -> bool:
+        """Tell whether the words of a text may be split into letters, or joined to long ones."""
         return (met >> _GROUPS * len(self.patterns)).bit_count() >= _FEWEST_LETTERS
 
 
 @cache
 def _index() -> tuple[dict[Reading, list[Pattern]], _Words]:
-    """Return the patterns by reading, and the words that those of words need."""
+    """Index the patterns by reading, with a word cache for those of the reading `plain`."""
     by_reading: dict[Reading, list[Pattern]] = {}
     for pattern in patterns():
         by_reading.setdefault(pattern.reading, []).append(pattern)
@@ -403,42 +409,46 @@ _FEWEST_LETTERS, _LONG_WORD = 5, 20
 
 
 @lru_cache(maxsize=512)
-def _marked(marks: frozenset[int]) -> list[Pattern]:
+def _markup_patterns(marks: frozenset[int]) -> list[Pattern]:
     """Return the markup patterns that a text with these marks may match."""
-    return [
-        pattern
-        for pattern in _index()[0]["markup"]
-        if any(
-            marks.issuperset(part.encode().translate(None, _UNMARKED)) for part in pattern.needs[0]
-        )
-    ]
+
+    def is_possible(pattern: Pattern) -> bool:
+        needed = (part.encode().translate(None, _UNMARKED) for part in pattern.needs[0])
+        return any(map(marks.issuperset, needed))
+
+    return [pattern for pattern in _index()[0]["markup"] if is_possible(pattern)]
 
 
 def patterns_in(text: str) -> Iterator[Pattern]:
-    """Yield the patterns that a text has, in each of the ways to read it that it calls for."""
+    """Yield the patterns found in a text, which is read in each way that may apply to it."""
     text = text.replace("\0", "")
-    plain = _plain(text)
-    encoded = plain.encode()
+    ascii_text = _as_ascii(text)
+    encoded = ascii_text.encode()
     by_reading, known = _index()
     words = set(encoded.translate(_SPACED).decode().split()) - known.idle
     met = reduce(or_, map(known.__getitem__, words), 0)
-    for number, first in known.in_all(words, met).items():
-        if known.patterns[number].is_in(plain, first):
+    for number, first in known.candidates(words, met).items():
+        if known.patterns[number].is_in(ascii_text, first):
             yield known.patterns[number]
-    others = [(plain, _marked(frozenset(encoded.translate(None, _UNMARKED))))]
-    if "-\n" in text or "_" in text or known.split_letters(met):
+    others = [(ascii_text, _markup_patterns(frozenset(encoded.translate(None, _UNMARKED))))]
+    if "-\n" in text or "_" in text or known.letters_split(met):
         others.append((encoded.translate(_LETTERS, _NO_LETTERS).decode(), by_reading["joined"]))
     others.append((_in_own_script(text), by_reading["other"]))
-    for read, patterns in others:
-        for pattern in patterns if read else ():
-            has_all = all(any(map(read.__contains__, group)) for group in pattern.needs)
-            if has_all and pattern.is_in(read, ()):
+    for variant, patterns in others:
+        for pattern in patterns if variant else ():
+            has_all = all(any(map(variant.__contains__, group)) for group in pattern.needs)
+            if has_all and pattern.is_in(variant, ()):
                 yield pattern
 
 
 def speaks_to_a_judge(texts: Iterable[str]) -> bool:
     """Whether any text has instructions, verdicts or markup for a model, or much hidden text."""
-    return any(_hides_much(text) or any(True for _ in patterns_in(text)) for text in texts)
+    return any(map(_speaks, texts))
+
+
+def _speaks(text: str) -> bool:
+    """Tell whether a text has a pattern, or much hidden text."""
+    return _hides_much(text) or next(patterns_in(text), None) is not None
 
 
 def _hides_much(text: str) -> bool:
@@ -447,7 +457,7 @@ def _hides_much(text: str) -> bool:
 
 
 class Suspicion:
-    """`speaks_to_a_judge` of an evaluator's calls, whose latest documents are read once.
+    """`speaks_to_a_judge` for calls, with a cache of recent documents.
 
     The same documents are retrieved for many questions: of RAGBench's, half of them come again.
     """
@@ -465,8 +475,3 @@ class Suspicion:
 
 _REMEMBERED = 512
 _REMEMBERED_LENGTH = 5_000  # characters
-
-
-def _speaks(text: str) -> bool:
-    """Tell whether a text speaks to a judge."""
-    return speaks_to_a_judge((text,))

@@ -95,7 +95,7 @@ class LangChainModel(FrameworkModel[BaseChatModel, BaseMessage]):
         metadata = reply.response_metadata
         refusal = reply.additional_kwargs.get("refusal")
         return Reply(
-            written=str(reply.text),
+            text=str(reply.text),
             finished=finished_in(metadata),
             logprobs=metadata.get("logprobs"),
             refusal=refusal if isinstance(refusal, str) and refusal else None,

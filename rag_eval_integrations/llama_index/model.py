@@ -86,7 +86,7 @@ class LlamaIndexModel(FrameworkModel[LLM, ChatResponse]):
         choices = raw.get("choices")
         first = _mapping(choices[0]) if isinstance(choices, Sequence) and choices else {}
         return Reply(
-            written=reply.message.content or "",
+            text=reply.message.content or "",
             finished=finished_in({**raw, **first}),
             logprobs=_mapping(first.get("logprobs")),
             tokens=lambda: _tokens_of_response(reply),

@@ -20,7 +20,7 @@ FAILING: tuple[Failing, ...] = get_args(Failing)
 
 
 def outcome(evaluation: Evaluation) -> Outcome:
-    """Return the gravest thing that the scores of a call say.
+    """Return the gravest outcome that the scores of a call show.
 
     The patterns that hold, gravest first, then a score below its threshold. `sound` is an answer
     that is grounded, or that reaches every threshold; `no_verdict` has values that decide neither,
@@ -42,7 +42,7 @@ def outcome(evaluation: Evaluation) -> Outcome:
 
 
 def gravity(evaluation: Evaluation) -> int:
-    """Rank a call by its outcome, 0 the gravest; all that are not failing are equal."""
+    """Rank a call by its outcome, 0 for the gravest; all outcomes that do not fail rank last."""
     name = outcome(evaluation)
     return FAILING.index(name) if name in FAILING else len(FAILING)
 
@@ -52,7 +52,7 @@ def _is_grounded(evaluation: Evaluation) -> bool:
 
 
 def is_right_refusal(evaluation: Evaluation) -> bool:
-    """Tell whether an answer only says that the documents do not tell, where they do not.
+    """Tell whether an answer only refuses, and no sentence of the documents is relevant.
 
     That is where the labels name no sentence of any document as relevant; False without labels.
     """

@@ -79,7 +79,7 @@ def _other_range(texts: Iterable[str], scale: tuple[float, float]) -> str | None
 
 
 def _ranges(text: str) -> Iterator[_Range]:
-    """Yield the ranges of a text that are of scores."""
+    """Yield the ranges of scores that a text names."""
     for match in _RANGE.finditer(text):
         before = _SENTENCE.split(text[max(0, match.start() - _REACH) : match.start()])[-1]
         behind = _BEHIND.match(text, match.end())

@@ -126,18 +126,26 @@ else:
     _Base = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
+_JSON_TAGS = {_TAG + name for name in _TYPES}
+
+
+def _of_null_or_merge(resolvers: list[Any]) -> list[Any]:
+    """Keep the resolvers of null and of merge keys."""
+    return [known for known in resolvers if known[0].removeprefix(_TAG) in ("null", "merge")]
+
+
 class _Loader(_Base):
     """PyYAML's safe loader with JSON's types only."""
 
     yaml_implicit_resolvers: ClassVar = {  # type: ignore[misc]  # a class variable there, too
-        first: [known for known in every if known[0].removeprefix(_TAG) in ("null", "merge")]
+        first: _of_null_or_merge(every)
         for first, every in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
     # The others are those of YAML 1.2, below: `yes` and `10:30` are texts, `010` is ten.
     yaml_constructors: ClassVar = {
         tag: make
         for tag, make in yaml.SafeLoader.yaml_constructors.items()
-        if tag is None or tag in [_TAG + name for name in _TYPES]
+        if tag is None or tag in _JSON_TAGS
     }
 
     def construct_scalar(self, node: Any) -> Any:
@@ -152,7 +160,7 @@ class _Loader(_Base):
         return text
 
     def flatten_mapping(self, node: Any) -> None:
-        """Refuse a key of a mapping that comes for the second time, then merge others."""
+        """Refuse a mapping with a repeated key, then apply its merge keys."""
         keys: set[str] = set()
         for key, _ in node.value:
             is_merge = key.tag == f"{_TAG}merge"

@@ -69,10 +69,10 @@ class Citations(LabelMetric):
         warnings = labelling.warnings
         if LEXICAL in labelling.flags:
             warnings = (*warnings, _ESTIMATED)
-        made = _Maker(by, warnings, checked.evidence, LEXICAL in labelling.flags)
+        maker = _ScoreMaker(by, warnings, checked.evidence, LEXICAL in labelling.flags)
         claims = [sentence.key for sentence in call.response]
-        cited = {key for citation in read.citations for key in _keys(citation, claims)}
-        fraction = made.score(CITATION_SCORES[2], [key in cited for key in claims], "claims cite")
+        cited = {key for citation in read.citations for key in _cited_claims(citation, claims)}
+        fraction = maker.score(CITATION_SCORES[2], [key in cited for key in claims], "claims cite")
         missing = [key for key in claims if labels.support(key) == "unlabelled"]
         why: tuple[UnscoredCode, str] | None = None
         if read.unclear is not None:
@@ -80,22 +80,22 @@ class Citations(LabelMetric):
         elif missing:
             why = "unlabelled_sentences", f"the judge did not label {_listed(missing)}"
         if why is not None:
-            return (*(made.unscored(name, *why) for name in CITATION_SCORES[:2]), fraction)
+            return (*(maker.unscored(name, *why) for name in CITATION_SCORES[:2]), fraction)
         right = [state == "right" for state in checked.states]
         supported = [key for key in claims if labels.support(key) == "full"]
         covered = [key not in checked.missing for key in supported]
-        precision = made.unscored(CITATION_SCORES[0], "no_relevant", "the answer cites nothing")
+        precision = maker.unscored(CITATION_SCORES[0], "no_relevant", "the answer cites nothing")
         if right:
-            precision = made.score(
+            precision = maker.score(
                 CITATION_SCORES[0],
                 right,
                 "citations name a document that supports their sentence",
                 checked.faults(),
             )
-        recall = made.unscored(CITATION_SCORES[1], "no_relevant", "no claim is supported")
+        recall = maker.unscored(CITATION_SCORES[1], "no_relevant", "no claim is supported")
         if supported:
             left = f"uncited: {_listed(checked.missing)}" if checked.missing else ""
-            recall = made.score(
+            recall = maker.score(
                 CITATION_SCORES[1],
                 covered,
                 "supported claims cite a document that supports them",
@@ -105,7 +105,7 @@ class Citations(LabelMetric):
 
 
 class _Checked:
-    """The citations of a call beside the judge's evidence."""
+    """Citations of a call, checked against the judge's evidence."""
 
     def __init__(
         self, call: SentencizedCall, labels: Labels, citations: Sequence[Citation]
@@ -121,13 +121,13 @@ class _Checked:
         for sentence in call.response:
             entry = labels.entry(sentence.key)
             keys = entry.supporting_sentence_keys if entry else ()
-            found = [holders.get(texts[key], set()) for key in keys if key in texts]
-            evidence[sentence.key] = set().union(*found)
+            document_sets = [holders.get(texts[key], set()) for key in keys if key in texts]
+            evidence[sentence.key] = set().union(*document_sets)
         self.states = []
         covered: set[str] = set()
         for citation in citations:
             supported = {
-                k for k in _keys(citation, evidence) if evidence[k] & {*citation.documents}
+                k for k in _cited_claims(citation, evidence) if evidence[k] & {*citation.documents}
             }
             covered |= supported
             wrong = "wrong" if citation.documents else "dangling"
@@ -155,8 +155,8 @@ class _Checked:
         return {"citations": cited, "missing": list(self.missing)}
 
 
-class _Maker:
-    """Makes the scores of one call, which share all of this."""
+class _ScoreMaker:
+    """Maker of the scores of one call, with the evidence that they share."""
 
     def __init__(self, by: By, warnings: tuple[str, ...], evidence: Any, estimated: bool) -> None:
         self._shared: dict[str, Any] = {"by": by, "warnings": warnings}
@@ -192,11 +192,11 @@ class _Maker:
         )
 
 
-def _keys(citation: Citation, claims: Iterable[str]) -> tuple[str, ...]:
-    """Return the sentences that a citation stands behind."""
+def _cited_claims(citation: Citation, claims: Iterable[str]) -> tuple[str, ...]:
+    """Return the keys of the claims that a citation belongs to."""
     return (citation.key,) if citation.key else tuple(claims)
 
 
 def _listed(words: Sequence[str]) -> str:
-    """List the first few."""
+    """Join the first few words, with a sign if there are more."""
     return ", ".join(words[:_MOST_LISTED]) + (", …" if len(words) > _MOST_LISTED else "")

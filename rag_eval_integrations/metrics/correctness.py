@@ -74,12 +74,12 @@ def words_of(text: str) -> list[str]:
 def token_recall(reference: str, response: str) -> float:
     """Compute the share of a reference's words that a response has, each as often; 0 for none."""
     wanted = Counter(words_of(reference))
-    found = wanted & Counter(words_of(response))
-    return found.total() / wanted.total() if wanted else 0.0
+    common = wanted & Counter(words_of(response))
+    return common.total() / wanted.total() if wanted else 0.0
 
 
 def contains(reference: str, response: str) -> bool:
-    """Tell whether a response has a reference's words one after the other."""
+    """Tell whether a response contains a reference's words as one sequence."""
     wanted = " ".join(words_of(reference))
     return bool(wanted) and f" {wanted} " in f" {' '.join(words_of(response))} "
 
@@ -129,7 +129,7 @@ _MOST_CHARACTERS = 60_000
 
 
 class Verdicts(NamedTuple):
-    """The reply of a model: of each key whether the other text states it, and who abstains."""
+    """Verdicts of a model: by key whether the other text states it, and which texts abstain."""
 
     stated: Mapping[str, bool]
     abstains: frozenset[int]
@@ -156,7 +156,7 @@ def parse(reply: str, texts: Sequence[Sequence[Sentence]]) -> Verdicts:
         JudgeOutputError: it holds no such JSON, a key of none of the sentences, or not all keys.
     """
     content = parse_object(reply)
-    keys = [{sentence.key for sentence in text} for text in texts]
+    keys = list(map(_keys_of, texts))
     stated: dict[str, bool] = {}
     entries, abstains = content.get("sentences"), content.get("abstains")
     if not isinstance(entries, list) or not isinstance(abstains, list):
@@ -176,11 +176,15 @@ def parse(reply: str, texts: Sequence[Sequence[Sentence]]) -> Verdicts:
     return Verdicts(stated, frozenset(number for number in abstains if number in (0, 1)))
 
 
+def _keys_of(sentences: Sequence[Sentence]) -> set[str]:
+    return {sentence.key for sentence in sentences}
+
+
 # --- The metric
 
 
 class _Comparison(NamedTuple):
-    """Of each side whether each of its sentences is stated by the other, and how that is known."""
+    """Result of a comparison: for each side, which sentences the other side states."""
 
     response: Sequence[bool]
     reference: Sequence[bool]
@@ -247,14 +251,14 @@ class AnswerCorrectness(ModelMetric):
             compared = await _compared(call.question, split, judge)
         except _UnscoredError as error:
             lost = self.unscored(error.code, str(error), error.by)
-            words = () if unanswerable else _lexical(call.references, response)
+            words = () if unanswerable else _word_scores(call.references, response)
             return Measured((*lost[: len(lost) - len(words)], *words), error.usage)
         evidence = _evidence(split, compared, number, call.references)
         if unanswerable:
             why = "the documents do not answer the question, and the call has no reference"
             lost = self.unscored("missing_param", why, compared.by)
             said = "says so" if compared.abstains else "answers nevertheless"
-            abstained = _scored(
+            abstained = _sentence_score(
                 "answer_abstained",
                 float(compared.abstains),
                 f"The documents do not answer, and the response {said}.",
@@ -264,8 +268,10 @@ class AnswerCorrectness(ModelMetric):
             return Measured((*lost[:3], abstained, *lost[4:]), compared.usage)
         why = "the call has a reference, so an answer is expected"
         (abstained,) = self.unscored("missing_param", why, compared.by)[3:4]
-        scores = _of_sentences(compared, evidence)
-        return Measured((*scores, abstained, *_lexical(call.references, response)), compared.usage)
+        scores = _sentence_scores(compared, evidence)
+        return Measured(
+            (*scores, abstained, *_word_scores(call.references, response)), compared.usage
+        )
 
 
 def _split(call: RagCall) -> tuple[Sentence, ...]:
@@ -274,7 +280,7 @@ def _split(call: RagCall) -> tuple[Sentence, ...]:
 
 
 class _UnscoredError(Exception):
-    """No comparison could be made; says why."""
+    """Reason why no comparison could be made."""
 
     def __init__(self, code: UnscoredCode, why: str, by: By, usage: Usage) -> None:
         super().__init__(why)
@@ -287,10 +293,9 @@ async def _compared(
     judge: ModelBase | JudgeBase,
 ) -> _Comparison:
     """Compare the response's and the reference's sentences."""
-    said = [[tuple(words_of(sentence.text)) for sentence in text] for text in texts]
-    same = [[words in said[1 - side] for words in text] for side, text in enumerate(said)]
-    response = texts[0]
-    refuses = bool(response) and all(says_documents_do_not_tell(s.text) for s in response)
+    said, expected = map(_words_by_sentence, texts)
+    same = [words in expected for words in said], [words in said for words in expected]
+    refuses = bool(texts[0]) and all(says_documents_do_not_tell(s.text) for s in texts[0])
     by = By(
         judge=judge.name,
         model=judge.model if isinstance(judge, ModelBase) else None,
@@ -305,6 +310,16 @@ async def _compared(
     return await _by_labels(question, texts, same, judge)
 
 
+def _words_by_sentence(sentences: Sequence[Sentence]) -> list[tuple[str, ...]]:
+    """Return the words of each sentence, as `words_of` compares them."""
+    return [tuple(words_of(sentence.text)) for sentence in sentences]
+
+
+def _keyed(number: int, sentences: Sequence[Sentence]) -> list[Sentence]:
+    """Put the number of a text in front of the keys of its sentences, as in `0a`."""
+    return [Sentence(f"{number}{sentence.key}", sentence.text) for sentence in sentences]
+
+
 async def _by_model(
     question: str,
     texts: Sequence[Sequence[Sentence]],
@@ -312,14 +327,11 @@ async def _by_model(
     model: ModelBase,
     by: By,
 ) -> _Comparison:
-    """Ask a model, once more where its reply cannot be used."""
+    """Compare two texts by a model; a reply that cannot be used is asked for once more."""
     by = by.model_copy(update={"prompt_version": PROMPT_VERSION, "windows": 1})
     # By its digest, not by what it is: a model that prefers the first text prefers neither.
     order = sorted((0, 1), key=lambda side: tag("", texts[side], ()))
-    keyed = [
-        [Sentence(f"{place}{s.key}", s.text) for s in texts[side]]
-        for place, side in enumerate(order)
-    ]
+    keyed = [_keyed(place, texts[side]) for place, side in enumerate(order)]
     if sum(len(sentence.text) for text in keyed for sentence in text) > _MOST_CHARACTERS:
         why = f"response and reference have more than {_MOST_CHARACTERS:,} characters"
         raise _UnscoredError("over_budget", why, by, Usage())
@@ -373,7 +385,7 @@ async def _by_labels(
     usage, by = Usage(), By(judge=judge.name, judge_version=judge.version)
     warnings: tuple[str, ...] = ()
     for side in (0, 1):
-        document = [Sentence(f"0{s.key}", s.text) for s in texts[1 - side]]
+        document = _keyed(0, texts[1 - side])
         whole = " ".join(sentence.text for sentence in texts[side])
         given = RagCall(question, [" ".join(s.text for s in document)], whole)
         sentences = Sentences(documents=tuple(document), response=tuple(texts[side]))
@@ -394,12 +406,16 @@ async def _by_labels(
         support = [labels.support(sentence.key) for sentence in texts[side]]
         entries = labels.sentence_support_information
         # An estimate may call a sentence supported and know of no sentence that states it.
-        shown = {entry.response_sentence_key for entry in entries if entry.supporting_sentence_keys}
+        backed = {
+            entry.response_sentence_key for entry in entries if entry.supporting_sentence_keys
+        }
         if "unlabelled" in support:
             why = "the judge did not label every sentence"
             raise _UnscoredError("unlabelled_sentences", why, by, usage)
         warnings = _ESTIMATE if "lexical_estimate" in labelling.flags else warnings
-        stated = (s == "full" and t.key in shown for s, t in zip(support, texts[side], strict=True))
+        stated = (
+            s == "full" and t.key in backed for s, t in zip(support, texts[side], strict=True)
+        )
         sides.append([a or b for a, b in zip(stated, same[side], strict=True)])
     return _Comparison(sides[0], sides[1], False, by, "labels", usage, warnings)
 
@@ -410,7 +426,7 @@ def _evidence(
     number: int,
     references: Sequence[str],
 ) -> dict[str, JsonValue]:
-    """Name what is added and what is missing, and the reference that was compared."""
+    """List the added and the missing sentences, and the reference that was compared."""
     added = [s.key for s, stated in zip(texts[0], compared.response, strict=True) if not stated]
     lost = [s for s, stated in zip(texts[1], compared.reference, strict=True) if not stated]
     evidence: dict[str, JsonValue] = {
@@ -422,11 +438,11 @@ def _evidence(
     return evidence
 
 
-def _of_sentences(
+def _sentence_scores(
     compared: _Comparison, evidence: Mapping[str, JsonValue]
 ) -> tuple[Score, Score, Score]:
     """Make precision, recall and F1."""
-    made = partial(_scored, compared=compared, evidence=evidence)
+    score_of = partial(_sentence_score, compared=compared, evidence=evidence)
     if compared.abstains:
         why = "The response gives no answer, and one is expected."
         none = Score(
@@ -436,27 +452,27 @@ def _of_sentences(
             reason="the response gives no answer, which is neither right nor wrong",
             by=compared.by,
         )
-        return none, made("answer_recall", 0.0, why), made("answer_f1", 0.0, why)
+        return none, score_of("answer_recall", 0.0, why), score_of("answer_f1", 0.0, why)
     precision = sum(compared.response) / len(compared.response)
     recall = sum(compared.reference) / len(compared.reference) if compared.reference else 0.0
     f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
     of_response = f"{sum(compared.response)} of {len(compared.response)} sentences of the response"
     of_reference = f"{sum(compared.reference)} of {len(compared.reference)} of the reference"
     return (
-        made("answer_precision", precision, f"{of_response} are in the reference."),
-        made("answer_recall", recall, f"{of_reference} are in the response."),
-        made("answer_f1", f1, "Harmonic mean of answer_precision and answer_recall."),
+        score_of("answer_precision", precision, f"{of_response} are in the reference."),
+        score_of("answer_recall", recall, f"{of_reference} are in the response."),
+        score_of("answer_f1", f1, "Harmonic mean of answer_precision and answer_recall."),
     )
 
 
-def _scored(
+def _sentence_score(
     name: str,
     value: float,
     reason: str,
     compared: _Comparison,
     evidence: Mapping[str, JsonValue],
 ) -> Score:
-    """Make a score of sentences."""
+    """Make one of the scores that count sentences."""
     return Score(
         name=name,
         status="scored",
@@ -472,8 +488,8 @@ def _scored(
     )
 
 
-def _lexical(references: Sequence[str], response: str) -> tuple[Score, Score]:
-    """Make the scores of words, by the best reference."""
+def _word_scores(references: Sequence[str], response: str) -> tuple[Score, Score]:
+    """Make the lexical scores, from the words of the best reference."""
     best = references[best_reference(references, response)]
     share, holds = token_recall(best, response), any(contains(r, response) for r in references)
     common: dict[str, Any] = {

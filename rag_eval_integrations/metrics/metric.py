@@ -46,9 +46,9 @@ class Metric(ABC):
 
         None if nothing does: its `repr` is another one in every process, and it has no `version`.
         """
-        shown = repr(self)
-        if _ADDRESS.search(shown) is None:
-            return shown if self.version is None else f"{shown}@{self.version}"
+        text = repr(self)
+        if _ADDRESS.search(text) is None:
+            return text if self.version is None else f"{text}@{self.version}"
         kind = type(self)
         return self.version and f"{kind.__module__}.{kind.__qualname__}@{self.version}"
 

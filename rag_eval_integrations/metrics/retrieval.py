@@ -176,7 +176,7 @@ class Retrieval(CallMetric):
         """
         if call.relevant_ids is None:
             return self.unscored("missing_param", "the call has no relevant_ids", by)
-        gold = frozenset(self._named(call.relevant_ids))
+        gold = frozenset(self._gold_names(call.relevant_ids))
         if not gold:
             why = "relevant_ids names no document, so there is nothing to find"
             return self.unscored("no_relevant", why, by)
@@ -186,11 +186,13 @@ class Retrieval(CallMetric):
             return self.unscored("missing_param", _ONE_TEXT, by)
         cuts = self.k if isinstance(self.k, tuple) else ()
         ranking = self._ranking(call, max(cuts))
-        columns = [self._cut(ranking, gold, cut, by) for cut in cuts]
+        columns = [self._scores_at(ranking, gold, cut, by) for cut in cuts]
         return tuple([score for row in zip(*columns, strict=True) for score in row])
 
-    def _cut(self, ranking: _Ranking, gold: frozenset[str], k: int, by: By) -> Sequence[Score]:
-        """Make the scores of all measures at one k."""
+    def _scores_at(
+        self, ranking: _Ranking, gold: frozenset[str], k: int, by: By
+    ) -> Sequence[Score]:
+        """Make the scores of all measures for the first k documents."""
         if ranking.why is not None and len(ranking.names) < k:
             fields: dict[str, Any] = {"status": "unscored", "unscored": "missing_param"}
             return [
@@ -200,9 +202,8 @@ class Retrieval(CallMetric):
         first = ranking.names[:k]
         ranks = [rank for rank, name in enumerate(first, 1) if name in gold]
         ids_found = {} if self.match == "text" else {"found": [first[rank - 1] for rank in ranks]}
-        # One is made, and the others are copies: a fifth of the time. `value` is computed, a float
-        # in [0, 1].
-        made = Score.model_construct(
+        # Copies of one score take a fifth of the time. `value` is computed, a float in [0, 1].
+        template = Score.model_construct(
             name="",
             status="scored",
             scale=(0.0, 1.0),
@@ -220,11 +221,11 @@ class Retrieval(CallMetric):
                 "retrieved": len(first),
             }
             own = {"name": f"{measure}@{k}", "value": value, "raw": value, "evidence": evidence}
-            scores.append(made.model_copy(update=own))
+            scores.append(template.model_copy(update=own))
         return scores
 
-    def _named(self, gold: Sequence[str]) -> Iterable[str]:
-        """Return what the gold documents are matched by."""
+    def _gold_names(self, gold: Sequence[str]) -> Iterable[str]:
+        """Return the ids or texts that the gold documents are matched by."""
         # A text of white space has nothing to be matched by.
         return gold if self.match == "id" else filter(None, map(_normalised, gold))
 
@@ -236,15 +237,15 @@ class Retrieval(CallMetric):
                 continue
             if len(names) == most:
                 break
-            name = self._name(document)
+            name = self._matching_name(document)
             if name is None:
                 lacks = "id" if self.id_key is None else f"id as {self.id_key!r} in its metadata"
                 return _Ranking(tuple(names), f"document {number} has no {lacks}")
             names.setdefault(name)
         return _Ranking(tuple(names), None)
 
-    def _name(self, document: Document) -> str | None:
-        """Return what a document is matched by: its text, its id or a metadata field."""
+    def _matching_name(self, document: Document) -> str | None:
+        """Return the id, field or text that a document is matched by."""
         if self.match == "text":
             return _normalised(document.text)
         if self.id_key is None:
@@ -287,7 +288,7 @@ def _is_one_text(call: RagCall) -> bool:
 
 
 def _normalised(text: str) -> str:
-    """Fold what does not change a text's words: case, white space, compatibility forms."""
+    """Normalise a text for matching: case, white space, compatibility forms."""
     words = text.split()
     if not text.isascii():
         words = " ".join(map(_composed, words)).split()  # some forms are made of white space
@@ -360,11 +361,11 @@ class LabelRetrieval(LabelMetric):
             "relevant_ranks": list(ranks),
             "documents_without_relevant": [n for n in numbers if n not in relevant],
         }
-        made = _Maker(by, labelling.warnings, total, evidence)
+        maker = _ScoreMaker(by, labelling.warnings, total, evidence)
         have = "has" if len(ranks) == 1 else "have"
         share = f"{len(ranks)} of {total} documents{turn} {have} a sentence"
         scores = [
-            made.score(
+            maker.score(
                 "document_precision",
                 len(ranks) / total,
                 f"{share} labelled relevant{_at_ranks(ranks)}.",
@@ -372,15 +373,17 @@ class LabelRetrieval(LabelMetric):
         ]
         if not ranks:
             none = "No document has a sentence labelled relevant"
-            scores.append(made.score("reciprocal_rank", 0.0, f"{none}."))
+            scores.append(maker.score("reciprocal_rank", 0.0, f"{none}."))
             why = f"{none}, so no order is better than another"
-            return (*scores, made.unscored("label_ndcg", "no_relevant", why))
+            return (*scores, maker.unscored("label_ndcg", "no_relevant", why))
         first = reciprocal_rank(ranks, len(ranks), total)
-        scores.append(made.score("reciprocal_rank", first, f"The first one is at rank {ranks[0]}."))
+        scores.append(
+            maker.score("reciprocal_rank", first, f"The first one is at rank {ranks[0]}.")
+        )
         value = ndcg(ranks, len(ranks), total)
         order = "first" if ranks[-1] == len(ranks) else f"at ranks {_listed(ranks)} of {total}"
         reason = f"The documents labelled relevant are {order}."
-        return (*scores, made.score("label_ndcg", value, reason))
+        return (*scores, maker.score("label_ndcg", value, reason))
 
 
 @dataclass(frozen=True)
@@ -420,21 +423,21 @@ class ContextRecall(LabelMetric):
         supports = [labels.support(sentence.key) for sentence in call.response]
         # The labels of the reference, which no other field holds.
         evidence: dict[str, JsonValue] = {"reference": support_evidence(labels, call.response)}
-        made = _Maker(by, labelling.warnings, len(supports), evidence)
+        maker = _ScoreMaker(by, labelling.warnings, len(supports), evidence)
         value = supported_fraction(supports)
         if value is None:
             missing = [s.key for s in call.response if labels.support(s.key) == "unlabelled"]
             why = f"the judge did not label {_listed(missing)} of the reference"
-            return (made.unscored(self.names[0], "unlabelled_sentences", why),)
+            return (maker.unscored(self.names[0], "unlabelled_sentences", why),)
         partly = supports.count("partial")
         reason = f"{supports.count('full')} of {len(supports)} sentences of the reference "
         reason += f"fully supported by the documents, {partly} partially."
-        return (made.score(self.names[0], value, reason),)
+        return (maker.score(self.names[0], value, reason),)
 
 
 @dataclass(frozen=True)
-class _Maker:
-    """Makes the scores of one call, which share all of this."""
+class _ScoreMaker:
+    """Maker of the scores of one call, with the evidence that they share."""
 
     by: By
     warnings: tuple[str, ...]
@@ -465,11 +468,11 @@ class _Maker:
 
 
 def _at_ranks(ranks: Sequence[int]) -> str:
-    """Say at which ranks documents stand."""
+    """Write the ranks of documents as the end of a phrase; empty without any."""
     return f", at rank {_listed(ranks)}" if ranks else ""
 
 
 def _listed(names: Sequence[Any]) -> str:
     """List names, the first few only."""
-    shown = ", ".join(map(str, names[:_MOST_NAMED]))
-    return f"{shown}, …" if len(names) > _MOST_NAMED else shown
+    text = ", ".join(map(str, names[:_MOST_NAMED]))
+    return f"{text}, …" if len(names) > _MOST_NAMED else text

@@ -89,7 +89,7 @@ _NO_CONNECTION = (ConnectionRefusedError, socket.gaierror, ssl.SSLCertVerificati
 
 
 def causes_of(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and those behind it, each once, from the outermost on.
+    """Yield an exception and its causes, the outermost first, each once.
 
     The socket's exception stands behind the client's own. Of a group, only the first is followed.
     """
@@ -104,7 +104,7 @@ def causes_of(error: BaseException) -> Iterator[BaseException]:
 
 
 def _connected(error: BaseException) -> bool:
-    """Whether a connection was made, as far as the causes of a failure tell.
+    """Whether a connection was made, by the causes of a failure.
 
     False for a refused connection, an unknown host, an untrusted certificate and a `ConnectError`.
     """

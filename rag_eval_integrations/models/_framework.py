@@ -46,7 +46,7 @@ T = TypeVar("T")
 class Reply(NamedTuple):
     """One answer, read from a framework's object."""
 
-    written: str
+    text: str
     """The model's text, its reasoning included."""
     finished: object
     """The vendor's finish reason."""
@@ -94,7 +94,7 @@ class FrameworkModel(ModelBase, Generic[M, R]):
                 if not self._extras.learn(error, sent):
                     raise
                 continue
-            warnings = [*left_out(request, sent, self._who), *fewer(request, replies)]
+            warnings = [*left_out(request, sent, self._who), *fewer_answers(request, replies)]
             return Completion(
                 choices=tuple(_choice(self._read(reply), sent, warnings) for reply in replies),
                 usage=self._usage(replies, requests),
@@ -177,19 +177,19 @@ _ENDED = ("finish_reason", "stop_reason", "done_reason", "stopReason")
 
 
 def finished_in(metadata: Mapping[str, Any]) -> Any:
-    """Return why an answer ended, in the words of its vendor; None where nothing says so."""
+    """Return the finish reason in an answer's metadata, in its vendor's words; None without."""
     return next((metadata[name] for name in _ENDED if metadata.get(name)), None)
 
 
 def _choice(reply: Reply, sent: Mapping[str, Any], warnings: list[str]) -> Choice:
-    """Read a framework's answer: without its reasoning, with the tokens that were asked for.
+    """Read a framework's answer as a `Choice`: without reasoning, with requested tokens.
 
     Adds to `warnings` when log-probabilities were asked for and none came.
     """
-    answer = answer_in(reply.written)
+    answer = answer_in(reply.text)
     tokens = None
     if "logprobs" in sent:
-        tokens = tokens_of(reply.logprobs, reply.written, answer.start, answer.text, warnings)
+        tokens = tokens_of(reply.logprobs, reply.text, answer.start, answer.text, warnings)
         if tokens is None:
             tokens = reply.tokens()
         if tokens is None:
@@ -206,7 +206,7 @@ _LOGPROBS = ("logprobs", "top_logprobs")
 
 
 class Extras:
-    """Settings of a request beside its messages, without those that the model has refused."""
+    """Request settings besides messages, without those that the model has refused."""
 
     def __init__(self) -> None:
         self._refused: frozenset[str] = frozenset()
@@ -280,7 +280,7 @@ def left_out(request: CompletionRequest, sent: Collection[str], who: str) -> tup
     )
 
 
-def fewer(request: CompletionRequest, replies: Sized) -> tuple[str, ...]:
+def fewer_answers(request: CompletionRequest, replies: Sized) -> tuple[str, ...]:
     """Return a warning when there are fewer answers than requested; else nothing."""
     if len(replies) >= request.n:
         return ()
@@ -321,7 +321,7 @@ class Borrowed(Generic[M]):
             raise ConfigurationError("timeout", timeout, "use seconds above 0")
         self.model = model
         self._make_model = make_model
-        self._made: WeakKeyDictionary[asyncio.AbstractEventLoop, M] = WeakKeyDictionary()
+        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, M] = WeakKeyDictionary()
         self._threads = Threads(_THREADS, "rag-eval-model")
         self._timeout = timeout
         self._captured = captured
@@ -356,9 +356,9 @@ class Borrowed(Generic[M]):
         """Return the running loop's own model; make it at the first request."""
         assert self._make_model is not None
         loop = asyncio.get_running_loop()
-        if loop not in self._made:
-            self._made[loop] = self._make_model()
-        return self._made[loop]
+        if loop not in self._by_loop:
+            self._by_loop[loop] = self._make_model()
+        return self._by_loop[loop]
 
     async def _in_thread(self, sync: Callable[[M], T], model: M) -> T:
         """Call the sync method in a thread, where it may block.
@@ -426,10 +426,10 @@ class FrameworkTemplate(ABC):
     def __init__(self, name: str, input_names: Iterable[str]) -> None:
         self.name = name
         self.input_names: Sequence[str] = tuple(input_names)
-        shown = self.render(
+        messages = self.render(
             {input_name: f"{{{{{input_name}}}}}" for input_name in self.input_names}
         )
-        self.text = "\n\n".join(message.content for message in shown)
+        self.text = "\n\n".join(message.content for message in messages)
 
     def render(self, values: Mapping[str, object]) -> tuple[Message, ...]:
         """Render the template with these values.

@@ -49,27 +49,27 @@ class AnswerText:
     """Whether the reasoning does not end, so that there is no answer."""
 
 
-def answer_in(written: str) -> AnswerText:
+def answer_in(reply: str) -> AnswerText:
     """Cut the reasoning off; a text without reasoning is returned unchanged.
 
     Only reasoning at the beginning counts, and a closing tag alone, unless the text begins as JSON
     or a code fence. Empty and `unfinished` when the reasoning does not end.
     """
-    if _CHANNELS.match(written):
-        return _after(written, (match.end() for match in _FINAL.finditer(written)))
-    opening = _OPEN.match(written)
+    if _CHANNELS.match(reply):
+        return _answer_after(reply, (match.end() for match in _FINAL.finditer(reply)))
+    opening = _OPEN.match(reply)
     if opening is not None:
         form = next(i for i, name in enumerate(opening.groups()) if name)
         close = re.escape(_CLOSE[form].format(opening.group(form + 1)))
-        ends = re.compile(close, re.IGNORECASE).finditer(written, opening.end())
-        return _after(written, (match.end() for match in ends))
+        ends = re.compile(close, re.IGNORECASE).finditer(reply, opening.end())
+        return _answer_after(reply, (match.end() for match in ends))
     # A reply that begins as JSON is an answer; a tag in it is quoted text.
-    if written.lstrip()[:1] not in ("{", "[", "`") and _CLOSE_ALONE.search(written):
-        return _after(written, (match.end() for match in _CLOSE_ALONE.finditer(written)))
-    return AnswerText(written, 0)
+    if reply.lstrip()[:1] not in ("{", "[", "`") and _CLOSE_ALONE.search(reply):
+        return _answer_after(reply, (match.end() for match in _CLOSE_ALONE.finditer(reply)))
+    return AnswerText(reply, 0)
 
 
-def _after(written: str, ends: Iterable[int]) -> AnswerText:
+def _answer_after(reply: str, ends: Iterable[int]) -> AnswerText:
     """Return the text after the first end that is followed by whole JSON, or after the last end.
 
     Taking the first end alone would let quoted reasoning through, taking the last alone would cut
@@ -79,13 +79,13 @@ def _after(written: str, ends: Iterable[int]) -> AnswerText:
     last: int | None = None
     tried = 0
     for last in ends:
-        if written[last : last + 64].lstrip()[:1] in ("{", "[", "`") and tried < _MOST_TRIED:
+        if reply[last : last + 64].lstrip()[:1] in ("{", "[", "`") and tried < _MOST_TRIED:
             tried += 1
-            if _is_json(written[last:]):
+            if _is_json(reply[last:]):
                 break
     if last is None:
-        return AnswerText("", len(written), unfinished=True)
-    rest = _CHANNEL_END.sub("", written[last:])
+        return AnswerText("", len(reply), unfinished=True)
+    rest = _CHANNEL_END.sub("", reply[last:])
     return AnswerText(rest.strip(), last + len(rest) - len(rest.lstrip()))
 
 
@@ -264,7 +264,7 @@ _KEY_OR_MARK = re.compile(
 
 
 def repeats(key: str) -> str:
-    """Say that a reply has a key twice in an object."""
+    """Return the message about a key that an object has twice."""
     return f"the judge's JSON repeats the key {key[:40]!r}"
 
 
@@ -467,7 +467,7 @@ def clean(text: str) -> str:
 
 
 def tokens_of(
-    given: object, written: str, start: int, text: str, warnings: list[str]
+    given: object, reply: str, start: int, text: str, warnings: list[str]
 ) -> tuple[Token, ...] | None:
     """Read the tokens of an answer with their log-probabilities; None when there are none.
 
@@ -477,7 +477,7 @@ def tokens_of(
 
     Args:
         given: the choice's `logprobs`, in the shape that OpenAI documents.
-        written: the model's text, its reasoning included.
+        reply: the model's text, its reasoning included.
         start: offset of the answer in it.
         text: the answer.
         warnings: list to which warnings are added.
@@ -489,11 +489,11 @@ def tokens_of(
     if len(tokens) < len(items):
         warnings.append("the log-probabilities are not of the shape that OpenAI documents")
         return None
-    return _of_answer(tokens, written, start, text, warnings)
+    return _answer_tokens(tokens, reply, start, text, warnings)
 
 
-def _of_answer(
-    tokens: list[Token], written: str, start: int, text: str, warnings: list[str]
+def _answer_tokens(
+    tokens: list[Token], reply: str, start: int, text: str, warnings: list[str]
 ) -> tuple[Token, ...]:
     """Drop the tokens of the reasoning; keep all, with a warning, if they do not spell the answer.
 
@@ -501,8 +501,8 @@ def _of_answer(
     (SGLang #25055): the tokens then spell more than the content, which is their end.
     """
     spelled = "".join(token.text for token in tokens)
-    if spelled.endswith(written):
-        start += len(spelled) - len(written)
+    if spelled.endswith(reply):
+        start += len(spelled) - len(reply)
     elif start or not spelled.startswith(text):
         warnings.append("the tokens with log-probabilities do not spell the answer")
         return tuple(tokens)
@@ -552,7 +552,7 @@ _MOST_TOKENS = 10**12
 
 
 def token_count(value: object) -> int:
-    """Read a number of tokens; what cannot be one counts as not given, which is 0.
+    """Read a number of tokens; 0 for anything that is not a count.
 
     That is anything but an `int` from 1 up to below 10^12.
     """

@@ -111,21 +111,21 @@ class CachedModel(WrappedModel):
         async def make() -> Completion:
             """Return the stored completion, or ask the model and store what is to be kept."""
             nonlocal charged
-            line = await self._use(self._file.get_line, key)
+            line = await self._call_file(self._file.get_line, key)
             remembered = None if line in (None, FORGOTTEN) else self._read(key, line)
             if remembered is not None:
                 return remembered
             charged = True
             completion = await self._ask(request)
             if self._keeps(completion):
-                await self._use(self._file.put_line, key, to_line(completion))
+                await self._call_file(self._file.put_line, key, to_line(completion))
             return completion
 
         completion = await self._flights.get(key, make)
         return completion if charged else completion.model_copy(update={"usage": Usage()})
 
-    async def _use(self, use: Callable[..., R], *args: object) -> R:
-        """Read or write the file, in a thread where the file is our own.
+    async def _call_file(self, use: Callable[..., R], *args: object) -> R:
+        """Call a method of the file, in a thread where the file is our own.
 
         It is read or written to the end even if the caller is cancelled.
         """
@@ -161,7 +161,7 @@ class CachedModel(WrappedModel):
         return hashlib.sha256(text.encode("ascii")).hexdigest()
 
     def _keeps(self, completion: Completion) -> bool:
-        """Whether a completion is one of those that are stored and used."""
+        """Whether a completion may be stored, and used when it is read."""
         return self.keep == "all" or all(
             choice.finish_reason == "stop" and choice.text for choice in completion.choices
         )

@@ -21,7 +21,7 @@ from rag_eval_integrations.judges.embedded._features import (
 from rag_eval_integrations.judges.embedded._model import ADHERENCE_FEATURES, MODEL_FILE, load_model
 from rag_eval_integrations.judges.embedded._overlap import overlap
 from rag_eval_integrations.judges.embedded._words import stem
-from rag_eval_integrations.judges.embedded.judge import _labelled, explain_support
+from rag_eval_integrations.judges.embedded.judge import _likeliest, explain_support
 from rag_eval_integrations.records import RagCall
 
 from .conftest import embedded_labels
@@ -126,7 +126,9 @@ def test_labels_are_the_likeliest_sentences() -> None:
         ([], ""),
     ]
 
-    chosen = [(ps, "".join(_labelled([*ascii_lowercase[: len(ps)]], ps, 0.35))) for ps, _ in likely]
+    chosen = [
+        (ps, "".join(_likeliest([*ascii_lowercase[: len(ps)]], ps, 0.35))) for ps, _ in likely
+    ]
     assert chosen == likely
 
 

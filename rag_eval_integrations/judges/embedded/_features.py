@@ -73,14 +73,14 @@ def response_features(o: Overlap, texts: Sequence[str]) -> list[ResponseRow]:
     for j, (sentence, text, cover) in enumerate(zip(o.response, texts, covers(o), strict=True)):
         mass = o.response_mass[j]
         asked = o.question.bag & sentence.bag
-        found = sum(map(o.idf.__getitem__, o.known[j])) / mass if mass else 1.0
+        found_share = sum(map(o.idf.__getitem__, o.known[j])) / mass if mass else 1.0
         features = (
-            found,
-            *_in_part(o, j, cover, bags),
-            *_sequence(o, sentence, cover),
+            found_share,
+            *_best_shares(o, j, cover, bags),
+            *_word_order(o, sentence, cover),
             float(len(sentence.numbers.difference(o.idf))),
             float(len(sentence.names.difference(o.idf, o.question.bag))),
-            *_together(o, j, asked, found),
+            *_together(o, j, asked, found_share),
             len(asked) / (len(sentence.bag) or 1),
             len(asked) / (len(o.question.bag) or 1),
             log1p(len(sentence.content) - len(asked)),
@@ -95,10 +95,10 @@ def response_features(o: Overlap, texts: Sequence[str]) -> list[ResponseRow]:
     return rows
 
 
-def _in_part(
+def _best_shares(
     o: Overlap, j: int, cover: Cover, bags: Sequence[frozenset[str]]
 ) -> tuple[float, float]:
-    """Compute the shares of the weight in the best document sentence and the best document."""
+    """Compute the weight shares in the best document sentence and in the best document."""
     mass = o.response_mass[j]
     if not mass:
         return 1.0, 1.0
@@ -108,8 +108,8 @@ def _in_part(
     return sum(cover.gains[:1]), best / mass
 
 
-def _sequence(o: Overlap, sentence: Words, cover: Cover) -> tuple[float, ...]:
-    """Compute how far a sentence's word order stands in the documents."""
+def _word_order(o: Overlap, sentence: Words, cover: Cover) -> tuple[float, ...]:
+    """Compute how much of a sentence's word order stands in the documents, in three features."""
     stems = sentence.stems
     pairs = list(pairwise(stems))
     if not pairs:
@@ -123,7 +123,7 @@ def _sequence(o: Overlap, sentence: Words, cover: Cover) -> tuple[float, ...]:
     return flags.count(1) / len(flags), in_best, log1p(longest)
 
 
-def _together(o: Overlap, j: int, asked: Set[str], found: float) -> tuple[float, float]:
+def _together(o: Overlap, j: int, asked: Set[str], found_share: float) -> tuple[float, float]:
     """Measure whether words that occur together in the sentence do so in a document sentence.
 
     Two shares in [0, 1]: of all neighbours, and of those that are not both in the question.
@@ -135,7 +135,7 @@ def _together(o: Overlap, j: int, asked: Set[str], found: float) -> tuple[float,
         for word in o.known[j] & o.shared[match.sentence]:
             bits[word] |= bit
     joined = [left & right for left, right in pairwise(bits.values())]
-    together = (len(joined) - joined.count(0)) / len(joined) if joined else found
+    together = (len(joined) - joined.count(0)) / len(joined) if joined else found_share
     if len(asked) < 2:
         return together, together
     given = map(asked.__contains__, content)
@@ -256,7 +256,7 @@ class DocumentRows(NamedTuple):
     """For each of `SENTENCE_FEATURES` its values of the sentences, in order."""
 
     def without(self, first: int) -> DocumentRows:
-        """Return the rows without those of the first sentences."""
+        """Return the rows without the first sentences."""
         return self._replace(columns=tuple([c[first:] for c in self.columns])) if first else self
 
 
@@ -265,7 +265,7 @@ def document_features(o: Overlap) -> list[DocumentRows]:
     if not o.documents:
         return []
     answer = dict.fromkeys([word for sentence in o.response for word in sentence.content])
-    found, credit = _sentences(o, answer)
+    question_found, credit = _question_and_credit(o, answer)
     dice = o.best_dice
     to_question, to_response = _document_cosines(o, answer)
     top_dice = max(dice)
@@ -283,7 +283,7 @@ def document_features(o: Overlap) -> list[DocumentRows]:
         shared = (to_question[number], to_response[number], *call, log1p(size))
         # In the order of `SENTENCE_FEATURES`. Columns are faster than a loop over the rows.
         columns = (
-            found[start:stop],
+            question_found[start:stop],
             credit[start:stop],
             own,
             [value / top_dice for value in own] if top_dice else [0.0] * size,
@@ -294,7 +294,7 @@ def document_features(o: Overlap) -> list[DocumentRows]:
     return documents
 
 
-def _sentences(o: Overlap, answer: Collection[str]) -> tuple[list[float], list[float]]:
+def _question_and_credit(o: Overlap, answer: Collection[str]) -> tuple[list[float], list[float]]:
     """Compute the columns `question_found` and `credit`."""
     asked, idf = o.question.bag, o.idf
     answer_mass = sum(map(o.weight, answer)) or 1.0
@@ -302,8 +302,8 @@ def _sentences(o: Overlap, answer: Collection[str]) -> tuple[list[float], list[f
     earned |= {w: idf[w] / o.frequency[w] / answer_mass for w in answer if w in idf}
     asked_mass = sum(map(o.weight, o.question.content)) or 1.0
     # Sums of weights are exact and `fsum` rounds once, so that the order of a set does not matter.
-    found = [sum(map(idf.__getitem__, asked & shared)) / asked_mass for shared in o.shared]
-    return found, [fsum(map(earned.__getitem__, shared)) for shared in o.shared]
+    question_found = [sum(map(idf.__getitem__, asked & shared)) / asked_mass for shared in o.shared]
+    return question_found, [fsum(map(earned.__getitem__, shared)) for shared in o.shared]
 
 
 def _document_cosines(o: Overlap, answer: Collection[str]) -> tuple[list[float], list[float]]:

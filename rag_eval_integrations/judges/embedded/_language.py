@@ -113,7 +113,7 @@ def not_covered(question: str, response: str, documents: Sequence[str]) -> str |
     """
     parts = (("question", question), ("response", response), ("documents", _sample(documents)))
     for name, text in parts:
-        language = _of_call(text, may_be_a_title=name == "response")
+        language = _foreign_language(text, may_be_a_title=name == "response")
         if language is None:
             if _is_strange(text) and not (name == "response" and _may_be_a_title(text, documents)):
                 language = _UNKNOWN
@@ -125,7 +125,7 @@ def not_covered(question: str, response: str, documents: Sequence[str]) -> str |
     if len(question) + len(response) > SAMPLED_CHARACTERS // 2:
         return None  # long enough for the tests above
     whole = _sample([question, response, *documents])
-    language = _of_call(whole) or (_UNKNOWN if _is_strange(whole) else None)
+    language = _foreign_language(whole) or (_UNKNOWN if _is_strange(whole) else None)
     return None if language is None else f"the call (looks {language})"
 
 
@@ -134,22 +134,22 @@ def foreign(text: str) -> str | None:
 
     None also for text of fewer than four words in Latin script, and for text without letters.
     """
-    return _looked_at(text)[0]
+    return _language_and_counts(text)[0]
 
 
 def _as_many_are_english(documents: Sequence[str]) -> bool:
     """Tell whether at least as many documents are clearly English as are in another language."""
-    looks = [_looked_at(text[:_SAMPLED_OF_ONE]) for text in documents]
+    looks = [_language_and_counts(text[:_SAMPLED_OF_ONE]) for text in documents]
     strange = sum([language is not None for language, _, _ in looks])
     return sum([english >= 0.2 * words > 0 for _, words, english in looks]) >= max(1, strange)
 
 
-def _of_call(text: str, *, may_be_a_title: bool = False) -> str | None:
+def _foreign_language(text: str, *, may_be_a_title: bool = False) -> str | None:
     """Return the foreign language of a text; None for English.
 
     A short text without an English word is of an unknown language, unless it may be a title.
     """
-    language, words, english = _looked_at(text)
+    language, words, english = _language_and_counts(text)
     if language is None or words >= _FEW:
         return language
     return None if english or may_be_a_title else _UNKNOWN
@@ -189,10 +189,11 @@ def _may_be_a_title(response: str, documents: Iterable[str]) -> bool:
     return not known.isdisjoint(word for word in _WORD.findall(response.lower()) if len(word) > 3)
 
 
-def _looked_at(text: str) -> tuple[str | None, int, int]:
-    """Return language or script, number of words (`_MANY` by script), number of English ones.
+def _language_and_counts(text: str) -> tuple[str | None, int, int]:
+    """Return a text's foreign language or script, its number of words and of English words.
 
-    Too few words are of no language.
+    The language is None for English and for fewer than four words; another script alone counts as
+    `_MANY` words.
     """
     text = text[:SAMPLED_CHARACTERS]
     if text.isascii():
@@ -208,12 +209,12 @@ def _looked_at(text: str) -> tuple[str | None, int, int]:
     if len(words) < 4:
         return None, len(words), 0
     english = sum(map(FUNCTION_WORDS.__contains__, words))
-    language = None if english >= 0.2 * len(words) else _by_words(words, english)
+    language = None if english >= 0.2 * len(words) else _language_by_words(words, english)
     return language, len(words), english
 
 
-def _by_words(words: list[str], english: int) -> str | None:
-    """Return the language that the words are signs of; None for English or too few.
+def _language_by_words(words: list[str], english: int) -> str | None:
+    """Return the language whose words stand out in a text; None for English or too few.
 
     None also if the signs are single letters or particles of names alone, or, of eight words or
     more, one word again and again. `english` is the number of English function words among them.

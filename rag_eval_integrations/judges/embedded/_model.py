@@ -84,7 +84,7 @@ class ScoreErrors(NamedTuple):
 
 
 class Coefficients(NamedTuple):
-    """Everything that was fitted."""
+    """All fitted coefficients of the judge."""
 
     version: str
     relevant: Logistic
@@ -254,7 +254,7 @@ def topic_row(features: CallFeatures) -> tuple[float, ...]:
 
 
 def opening(probability: float, opens: tuple[float, float]) -> float:
-    """Compute the opening of a gate, in [0, 1]."""
+    """Compute how far a gate of relevance is open, in [0, 1]."""
     closed, opened = opens
     return min(1.0, max(0.0, (probability - closed) / (opened - closed)))
 

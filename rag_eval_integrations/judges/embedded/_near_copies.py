@@ -20,7 +20,7 @@ from rag_eval_integrations.judges.embedded._words import (
     FUNCTION_WORDS,
     NEGATIONS,
     WORD,
-    OfWords,
+    WordCache,
     listed,
     sections,
     stem,
@@ -86,7 +86,7 @@ nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred
 
 
 def _classes(table: str) -> dict[str, tuple[str, str]]:
-    """Map each spelling to its class and its canonical member; "+" stands for a plural too."""
+    """Read a table of classes as spelling → (class, canonical member); "+" adds the plural."""
     classes: dict[str, tuple[str, str]] = {}
     for name, members in sections(re.sub(r"\b(\w++)\+", r"\1 \1s", table)).items():
         for member in members.split(";"):
@@ -146,7 +146,8 @@ class Token(NamedTuple):
     """What is compared: a stem, a number's value, the canonical form of a unit or date."""
     kind: str
     """`number`, `name`, the class of a unit or date, or empty."""
-    written: str
+    text: str
+    """The word as it stands in the sentence."""
     denied: bool = False
     """True for the first word after a negation."""
     free: bool = False
@@ -154,7 +155,7 @@ class Token(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """One sentence, as it is compared."""
+    """A sentence in the form in which it is compared."""
 
     tokens: tuple[Token, ...]
     turns: tuple[int, ...]
@@ -165,7 +166,7 @@ class Reading(NamedTuple):
 
 
 class _Word(NamedTuple):
-    """What a word is, wherever it stands."""
+    """Properties of a word that do not depend on its place."""
 
     low: str
     key: str
@@ -175,8 +176,8 @@ class _Word(NamedTuple):
     capital: bool
 
 
-def _made(word: str) -> _Word:
-    """Read a word: its stem, its closed class (numbers, days), whether it denies or is a name."""
+def _read_word(word: str) -> _Word:
+    """Read a word: its stem, its class (number, unit, date), whether it denies or has a capital."""
     low = word.lower().replace("’", "'")
     closed = _CLOSED.get(low)
     digits = _DIGITS.fullmatch(low)
@@ -189,11 +190,11 @@ def _made(word: str) -> _Word:
     return _Word(low, stem(word), closed, denies, function, capital)
 
 
-_WORDS = OfWords(_made)
+_WORDS = WordCache(_read_word)
 
 
-def _subject(after: Sequence[str]) -> bool:
-    """Tell whether a capital that opens a sentence is a name's, by the verb after it."""
+def _opens_with_name(after: Sequence[str]) -> bool:
+    """Tell whether the capital word that opens a sentence is a name, by the words after it."""
     low = next((word for word in after if not word[0].isupper()), "")
     # "Anna leads the team": behind the noun of an order ("Check tyres …"), there is no article.
     leads = low.endswith("s") and after[1:2] in (["the"], ["a"])
@@ -201,9 +202,9 @@ def _subject(after: Sequence[str]) -> bool:
 
 
 def read(text: str) -> Reading:
-    """Read the content words of a sentence, each with what it is compared by.
+    """Read a sentence as tokens to be compared: numbers, units, dates, names and other words.
 
-    Numbers, dates, names, directions; whether a word is denied; and where a sentence may be turned.
+    Also whether a word is denied, and where the parts of the sentence may change places.
     """
     text = _CLOCK.sub(r"\1m", _DROPPED.sub(" ", without_markers(text[:_LONGEST])))
     text = _BARE_POINT.sub("0.", _NOT_ONE.sub("not", text))
@@ -214,8 +215,8 @@ def read(text: str) -> Reading:
     tokens: list[Token] = []
     turns: list[int] = []
     denied, quantity, opens = False, False, True
-    for position, written in enumerate(raw):
-        word = _WORDS[written]
+    for position, raw_word in enumerate(raw):
+        word = _WORDS[raw_word]
         low, closed, first = word.low, word.closed, opens
         opens = not low[0].isalnum() and (opens or low in ":(")
         if not low[0].isalnum():
@@ -226,7 +227,7 @@ def read(text: str) -> Reading:
         if low in _SHORT and not quantity:
             after = raw[position + 1 :][:4]
             date = closed and closed[0] in _DATE_KINDS and word.capital
-            date = date and (not first or _subject(after) or after[0][0].isdigit())
+            date = date and (not first or _opens_with_name(after) or after[0][0].isdigit())
             closed = closed if date else ("number", "2.0") if low == "second" else None
         quantity = False
         if word.denies:
@@ -234,13 +235,17 @@ def read(text: str) -> Reading:
         elif low in _SET["copulas"] and len(turns) < 2:
             turns.append(len(tokens))
         elif word.function and word.key in _DIRECTIONS:
-            tokens.append(Token(word.key, "", written, free=True))
+            tokens.append(Token(word.key, "", raw_word, free=True))
         elif closed is not None or not word.function:
             kind, key = closed or ("", word.key)
             quantity = closed is not None
-            if word.capital and not closed and (not first or _subject(raw[position + 1 :][:4])):
+            if (
+                word.capital
+                and not closed
+                and (not first or _opens_with_name(raw[position + 1 :][:4]))
+            ):
                 kind = "name"
-            tokens.append(Token(key, kind, written, denied))
+            tokens.append(Token(key, kind, raw_word, denied))
             denied = False
     within = [turn for turn in turns if 0 < turn < len(tokens)]
     keys = frozenset([token.key for token in tokens])
@@ -251,21 +256,26 @@ def read(text: str) -> Reading:
 
 
 class Difference(NamedTuple):
-    """A detail of a response sentence, and what the document sentence has in its place."""
+    """A detail in which a response sentence differs from the document sentence."""
 
     kind: str
     own: tuple[Token, ...]
     other: tuple[Token, ...]
 
     def __str__(self) -> str:
-        own, other = (" ".join([t.written for t in of])[:60] for of in (self.own, self.other))
+        own, other = _phrase(self.own), _phrase(self.other)
         if self.kind == "negation":
             own, other = (own, f"not {own}") if self.other[0].denied else (f"not {own}", own)
         return f"{own}, where the document says {other}"
 
 
+def _phrase(tokens: Sequence[Token]) -> str:
+    """Join the words of tokens, cut off at 60 characters."""
+    return " ".join([token.text for token in tokens])[:60]
+
+
 class Alignment(NamedTuple):
-    """What two sentences share, and what not; function words do not count."""
+    """Counts of what two sentences share, and where they differ; function words do not count."""
 
     differences: tuple[Difference, ...]
     skipped: int
@@ -315,7 +325,7 @@ def align(own: Sequence[Token], other: Sequence[Token], asked: frozenset[str]) -
 def _rivals(
     mine: Sequence[Token], theirs: Sequence[Token], starts: bool, ends: bool
 ) -> Difference | None:
-    """Return the detail that differs in two runs of tokens; None where they are not rivals.
+    """Return the detail in which two runs of tokens differ; None where they cannot be compared.
 
     Its kind is empty when both say the same. At an end of the document sentence (`starts`, `ends`),
     it may have more words.
@@ -336,7 +346,7 @@ def _rivals(
     if names and other and all(map(_is_name, other)):
         kind: str | None = "" if _same_name(own, other) else "name"
     else:
-        kind = _kind(own[0], other[0]) if len(own) == len(other) == 1 and not names else None
+        kind = _detail_kind(own[0], other[0]) if len(own) == len(other) == 1 and not names else None
     return None if kind is None else Difference(kind, tuple(own), tuple(other))
 
 
@@ -346,18 +356,27 @@ def _is_name(token: Token) -> bool:
 
 def _same_name(own: Sequence[Token], other: Sequence[Token]) -> bool:
     """Tell whether two names may be one: an abbreviation, or another spelling."""
-    short, long = sorted(("".join([t.written for t in name]) for name in (own, other)), key=len)
+    short, long = sorted((_glued(own), _glued(other)), key=len)
     shortened = short.isupper() or not re.search("[aeiouy]", short.lower())  # USA, St.
     a, b = short.lower(), long.lower()
-    initials = ["".join([token.written[0] for token in name]).lower() for name in (other, own)]
-    if {a, b} & {*initials} or SequenceMatcher(None, a, b).ratio() > 0.7:
+    if {a, b} & {_initials(own), _initials(other)} or SequenceMatcher(None, a, b).ratio() > 0.7:
         return True
     left = iter(b)
     return shortened and len(a) < 4 and a[0] == b[0] and all(letter in left for letter in a)
 
 
-def _kind(a: Token, b: Token) -> str | None:
-    """Name the kind of detail in which two single words differ; None if they are no rivals.
+def _glued(name: Sequence[Token]) -> str:
+    """Join the words of a name without spaces."""
+    return "".join([token.text for token in name])
+
+
+def _initials(name: Sequence[Token]) -> str:
+    """Join the first letters of a name's words, in lower case."""
+    return "".join([token.text[0] for token in name]).lower()
+
+
+def _detail_kind(a: Token, b: Token) -> str | None:
+    """Name the kind of detail in which two single words differ; None if they are not rivals.
 
     Empty where they mean the same: an opposite, denied once.
     """
@@ -370,8 +389,8 @@ def _kind(a: Token, b: Token) -> str | None:
     return None
 
 
-def _orders(reading: Reading) -> list[tuple[Token, ...]]:
-    """List the tokens in order, and with their parts turned round."""
+def _word_orders(reading: Reading) -> list[tuple[Token, ...]]:
+    """List the orders of a sentence's tokens: as they stand, and with two parts exchanged."""
     tokens = reading.tokens
     return [tokens, *[tokens[turn:] + tokens[:turn] for turn in reading.turns]]
 
@@ -419,15 +438,15 @@ def near_copies(
     def sentence(number: int) -> Reading:
         return read(documents[number])
 
-    def is_asked(number: int) -> bool:
+    def is_question(number: int) -> bool:
         return documents[number].rstrip().endswith("?")
 
     asked: Reading | None = None
-    about = [number for number in _about(o) if not is_asked(number)]
+    about = [number for number in _near_question(o) if not is_question(number)]
     errors = {}
     for number, text in enumerate(response):
-        near = _near(o, number)
-        near = near and [place for place in near if not is_asked(place)]
+        near = _candidates(o, number)
+        near = near and [place for place in near if not is_question(place)]
         short = about and len(o.response[number].bag - o.question.bag) <= _SHORT_ANSWER
         if not text or near is None or not (near or short) or text.rstrip().endswith(":"):
             continue
@@ -443,10 +462,10 @@ def near_copies(
     return errors
 
 
-def _near(o: Overlap, number: int) -> list[int] | None:
-    """List the document sentences that a response sentence may differ from in a detail.
+def _candidates(o: Overlap, number: int) -> list[int] | None:
+    """List the document sentences that a response sentence may be a near copy of; None for a copy.
 
-    Words alone tell, which spares most sentences their reading. None for a copy.
+    Words alone decide, so that most sentences need not be read.
     """
     own, differs = o.response[number], False
     near: list[int] = []
@@ -481,8 +500,8 @@ def _is_answered(asked: str, own: frozenset[str]) -> bool:
     return asked in own or any([frozenset((asked, key)) in _OPPOSED for key in own])
 
 
-def _about(o: Overlap) -> list[int]:
-    """List the document sentences that hold at least half of the question's words."""
+def _near_question(o: Overlap) -> list[int]:
+    """List the document sentences with at least half of the question's words."""
     holders = [o.holders.get(word, [])[: 4 * _HOLDERS] for word in o.question.content]
     most = Counter(chain.from_iterable(holders)).most_common(_ASKED_ABOUT)
     return [number for number, count in most if 2 * count >= len(holders)]
@@ -499,8 +518,8 @@ def _closest(
     for place in near:
         other = sentence(place)
         # An answer that was joined to its question has no order of its own.
-        theirs = [other.tokens] if asked else _orders(other)
-        alignments = [align(*both, asked) for both in product(_orders(own), theirs)]
+        theirs = [other.tokens] if asked else _word_orders(other)
+        alignments = [align(*both, asked) for both in product(_word_orders(own), theirs)]
         best = min(alignments, key=lambda a: len(a.differences) + a.skipped + a.beyond)
         if not best.differences and best.beyond <= _SKIPPED < best.shared:
             return place, None
@@ -514,12 +533,13 @@ def _closest(
 def _is_error(
     detail: Difference, own: Reading, place: int, asked: Reading, o: Overlap, sentence: _Sentence
 ) -> bool:
-    """Tell whether nothing explains the difference: the two sentences, the question, another one.
+    """Tell whether a difference is an error: no word of question or documents explains it.
 
     Another document sentence explains it that has the detail, and some of the other words.
     """
     other = sentence(place)
-    mine, theirs = ({token.key for token in tokens} for tokens in (detail.own, detail.other))
+    mine = {token.key for token in detail.own}
+    theirs = {token.key for token in detail.other}
     if detail.kind in ("negation", "opposite"):
         if own.words & _SET["conditions"] != other.words & _SET["conditions"]:
             return False
@@ -535,7 +555,7 @@ def _is_error(
         near = 0.1 if (own.words | other.words) & _SET["around"] else 0.005
         if abs(x - y) <= near * y and not 1000 <= y <= 2100:
             return False
-    stems = {stem(token.written) for token in detail.own}
+    stems = {stem(token.text) for token in detail.own}
     elsewhere = sorted({n for word in stems for n in o.holders.get(word, ())} - {place})
     rest = own.keys - mine
     for number in elsewhere[:_HOLDERS]:

@@ -113,15 +113,17 @@ def overlap(
         for word in own:
             holders[word].append(number)
     mass = tuple([sum(map(idf.__getitem__, sentence.content)) for sentence in docs])
-    response_mass = tuple(
-        [sum([idf.get(word, unseen) for word in sentence.content]) for sentence in answer]
-    )
+
+    def weight_in_response(sentence: Words) -> float:
+        return sum([idf.get(word, unseen) for word in sentence.content])
+
+    response_mass = tuple(map(weight_in_response, answer))
     known = tuple([holders.keys() & sentence.bag for sentence in answer])
     pairing = known
     if sum(map(len, map(holders.__getitem__, chain.from_iterable(known)))) > PAIR_BUDGET:
         too_common = _too_common(answer, holders)
         pairing = tuple([words - too_common for words in known])
-    matches, best_dice = _pairs(pairing, holders, idf, mass, response_mass)
+    matches, best_dice = _match_sentences(pairing, holders, idf, mass, response_mass)
     pairs = frozenset(chain.from_iterable([pairwise(sentence.stems) for sentence in answer]))
     pairs = pairs.intersection(chain.from_iterable([pairwise(sentence.stems) for sentence in docs]))
     spans = tuple(pairwise(accumulate(map(len, filter(None, documents)), initial=0)))
@@ -145,11 +147,11 @@ def overlap(
 
 
 def _weight(total: float, count: int) -> float:
-    """Return a word's weight from the sentences that have it (idf, rounded)."""
+    """Compute a word's idf weight, rounded, from the number of sentences that have it."""
     return round((log(total / (count + 0.5)) + 0.3) * _STEPS) / _STEPS
 
 
-def _pairs(
+def _match_sentences(
     pairing: Sequence[Set[str]],
     holders: dict[str, list[int]],
     idf: dict[str, float],
@@ -215,7 +217,7 @@ def covers(o: Overlap) -> list[Cover]:
     At most four are chosen greedily, each with the share of the response sentence's weight that it
     adds; none for a sentence that shares no words.
     """
-    made = []
+    by_sentence: list[Cover] = []
     for left, mass, matches in zip(o.known, o.response_mass, o.matches, strict=True):
         taken: list[int] = []
         gains: list[float] = []
@@ -234,5 +236,5 @@ def covers(o: Overlap) -> list[Cover]:
             taken.append(chosen)
             gains.append(best / mass)
             left = left - o.shared[chosen]
-        made.append(Cover(tuple(taken), tuple(gains)))
-    return made
+        by_sentence.append(Cover(tuple(taken), tuple(gains)))
+    return by_sentence

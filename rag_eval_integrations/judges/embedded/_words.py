@@ -44,7 +44,11 @@ def listed(text: str) -> frozenset[str]:
 def sections(text: str) -> dict[str, str]:
     """Read a table of lines "name: content"; a line that begins with a space continues the last."""
     lines = text.replace("\n ", " ").strip().splitlines()
-    return {name: content for name, content in (line.split(":") for line in lines)}
+    contents = {}
+    for line in lines:
+        name, content = line.split(":")
+        contents[name] = content
+    return contents
 
 
 FUNCTION_WORDS = listed("""
@@ -133,8 +137,8 @@ def _stemmed(word: str) -> str:
     return _NO_NEGATION.get(word) or (word[:-1] if len(word) > 3 and word[-1] == "e" else word)
 
 
-class OfWords(dict[str, T]):
-    """Cache of what is made of single words; it is cleared when it is full.
+class WordCache(dict[str, T]):
+    """Cache of a function of single words; cleared when it is full.
 
     It is not an `lru_cache`, which would spend half of the time of a look-up on the order of use.
     """
@@ -145,11 +149,11 @@ class OfWords(dict[str, T]):
     def __missing__(self, word: str) -> T:
         if len(self) >= _CACHED_WORDS:
             self.clear()
-        self[word] = made = self._function(word)
-        return made
+        self[word] = value = self._function(word)
+        return value
 
 
-_STEMS = OfWords(_stemmed)
+_STEMS = WordCache(_stemmed)
 
 
 _WEIGHTLESS = frozenset(map(stem, FUNCTION_WORDS)) | FUNCTION_WORDS

@@ -160,7 +160,7 @@ def label_call(
     """
     documents, response = call.documents, call.response
     parts = _by_document(call)
-    heads = [" ".join([s.text for s in part.sentences[:3]]) for part in parts[:10]]
+    heads = [part.beginning for part in parts[:10]]
     strange = not_covered(call.call.question, call.call.response or "", heads)
     model = load_model()
     judge = JudgeInfo(name=EmbeddedJudge.name, version=model.version)
@@ -172,12 +172,12 @@ def label_call(
         reason = f"the embedded judge supports English only, and not {strange}; "
         reason += "use a judge that asks a model, such as OpenAIModel"
         return labelling(labels=None, unscored="judge_incapable", reason=reason)
-    question = asked(call.call)
+    question = standalone_question(call.call)
     labels, flags = _labels(question, parts, response, words, read)
     if call.call.earlier:
         # The weights of words are the call's: documents of earlier turns would change them.
         own, _ = _labels(question, _by_document(call.of_this_turn()), response, words, read)
-        labels = labels.model_copy(update=_of_retrieval(own, labels))
+        labels = labels.model_copy(update=_retrieval_fields(own, labels))
     needed = model.thresholds["adherent"]
     return labelling(labels=labels, flags=(FLAG, *flags), adherence_threshold=needed)
 
@@ -190,8 +190,8 @@ _REFERRING = frozenset(_REFER.split())
 _MOST_TURNS = 3
 
 
-def asked(call: RagCall) -> str:
-    """Return the question; that of a follow-up behind the earlier turns that it refers to.
+def standalone_question(call: RagCall) -> str:
+    """Return the question as it can be read alone: a follow-up behind the turns that it refers to.
 
     They are the user's, back to one that can be read alone; where none can, the assistant's last as
     well, which then names the topic. Words of an answer would also hold for what was asked before.
@@ -226,8 +226,13 @@ class _Document(NamedTuple):
     sentences: list[Sentence]
 
     @property
+    def beginning(self) -> str:
+        """Its first three sentences, from which its language is told."""
+        return " ".join([sentence.text for sentence in self.sentences[:3]])
+
+    @property
     def texts(self) -> list[str]:
-        """All that is read of it, in order."""
+        """Header lines and sentences, in order."""
         return self.header + [sentence.text for sentence in self.sentences]
 
     @property
@@ -314,7 +319,7 @@ def _labels(
         }
         entries.append(trusted(SentenceSupport, entry, _ENTRY))
     alone = "relevant" if response else "relevant_alone"
-    chosen = _labelled(keys, relevant, model.thresholds[alone])
+    chosen = _likeliest(keys, relevant, model.thresholds[alone])
     response_keys = [sentence.key for sentence in response]
     if response:
         # Standard error: RMS distance of the gold score, 0 or 1, from the estimate.
@@ -329,7 +334,7 @@ def _labels(
         ),
         overall_supported=all(verdicts),
         sentence_support_information=tuple(entries),
-        all_utilized_sentence_keys=_labelled(keys, utilized, model.thresholds["utilized"]),
+        all_utilized_sentence_keys=_likeliest(keys, utilized, model.thresholds["utilized"]),
         unsupported_response_sentence_keys=tuple(compress(response_keys, map(not_, verdicts))),
         relevant_probabilities=dict(zip(keys, relevant, strict=True)),
         utilized_probabilities=dict(zip(keys, utilized, strict=True)),
@@ -353,8 +358,8 @@ _OF_RETRIEVAL = (
 )
 
 
-def _of_retrieval(own: Labels, every: Labels) -> dict[str, object]:
-    """Return what is said of the use of this turn's documents, beside the estimate of adherence."""
+def _retrieval_fields(own: Labels, every: Labels) -> dict[str, object]:
+    """Return the labels of this turn's documents, with the whole call's estimate of adherence."""
     adherence = {name: e for name, e in (every.estimates or {}).items() if name == "adherence"}
     fields = {name: getattr(own, name) for name in _OF_RETRIEVAL}
     return {**fields, "estimates": {**(own.estimates or {}), **adherence}}
@@ -364,8 +369,8 @@ _POSSIBLE, _SURE = 0.15, 0.6
 """A sentence below the first probability is never labelled, one from the second always."""
 
 
-def _labelled(keys: list[str], probabilities: list[float], threshold: float) -> tuple[str, ...]:
-    """List the likeliest sentences, as many as threshold and sum of probabilities give on average.
+def _likeliest(keys: list[str], probabilities: list[float], threshold: float) -> tuple[str, ...]:
+    """List the likeliest sentences: on average as many as pass the threshold, and are expected.
 
     By the threshold alone, scores counted in the labels are farther from gold (docs).
     """
@@ -445,7 +450,7 @@ def explain_support(
         return EXPLAIN_ABSENCE
     if cited:
         share = fsum(row.cover.gains[: len(cited)])
-        match = f"{share:.0%} of its word weight is in {_some([*dict.fromkeys(cited)])}"
+        match = f"{share:.0%} of its word weight is in {_first_few([*dict.fromkeys(cited)])}"
     else:
         match = "no document sentence shares enough of its words"
     content = features.overlap.response[number].bag
@@ -454,7 +459,7 @@ def explain_support(
         # Cut into words again, so that the hot path need not keep the spellings.
         spelled = [word for word in dict.fromkeys(raw_words(text)) if stem(word) in missing]
         cut = [w if len(w) <= _QUOTED else f"{w[: _QUOTED - 1]}…" for w in spelled]
-        absent = "; in no document: " + _some([f'"{word}"' for word in cut])
+        absent = "; in no document: " + _first_few([f'"{word}"' for word in cut])
     elif content:
         absent = "; all its words are in the documents"
     else:
@@ -487,7 +492,7 @@ def explain_adherence(
     return f"{text}, {verdict}; least supported: {keys[least]} ({supported[least]:.2f})."
 
 
-def _some(items: Sequence[str]) -> str:
-    """List the first items, and count the others."""
+def _first_few(items: Sequence[str]) -> str:
+    """List the first items, and the number of the rest."""
     rest = len(items) - SHOWN
     return ", ".join(items[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")

@@ -149,7 +149,7 @@ def of_single(reading: RatingReply, reply: str) -> RatingEstimate:
 
 
 def of_samples(choices: Sequence[Choice], plan: EstimatorSettings) -> RatingEstimate | NoEstimate:
-    """Average the samples, one or more; those without a score are dropped and counted.
+    """Estimate the rating by the mean of samples; those without a score are dropped.
 
     The reply and its reason are of the sample nearest to the mean. Without any score, the most
     frequent reason why there is none.
@@ -247,7 +247,7 @@ class EstimatorRun:
             return NoEstimate("judge_incapable", why, answer.reply)
         greedy = of_single(answer.reading, answer.reply)
         self._warn_of_fallback(answer.why)
-        return greedy if self.plan.samples == 1 else await self._samples_or(greedy)
+        return greedy if self.plan.samples == 1 else await self._samples_or_greedy(greedy)
 
     def _warn_of_fallback(self, why: str) -> None:
         """Note that another estimator was used, and why."""
@@ -256,7 +256,7 @@ class EstimatorRun:
         else:
             self._warn(f"samples instead of log-probabilities: {why}")
 
-    async def _samples_or(self, greedy: RatingEstimate) -> RatingEstimate:
+    async def _samples_or_greedy(self, greedy: RatingEstimate) -> RatingEstimate:
         """Return the estimate of samples, or the greedy one, with a warning, if sampling fails.
 
         A judge that does not answer is raised.

@@ -36,15 +36,15 @@ class TokenPosition:
 
 def place_of(text: str, span: tuple[int, int], tokens: Sequence[Token]) -> TokenPosition | None:
     """Find the token in which a span begins; None when the tokens do not spell the text there."""
-    written = text.encode("utf-8", "replace")
+    encoded = text.encode("utf-8", "replace")
     start = len(text[: span[0]].encode("utf-8", "replace"))
     end = start + len(text[span[0] : span[1]].encode("utf-8", "replace"))
     pieces = [_bytes(token.text) for token in tokens]
     for trailing in range(_MOST_TRAILING + 1):
-        place = _from_end(written, start, pieces[: len(pieces) - trailing])
+        place = _from_end(encoded, start, pieces[: len(pieces) - trailing])
         if place is not None:
             return place
-    return _from_start(written, start, end, pieces)
+    return _from_start(encoded, start, end, pieces)
 
 
 def _bytes(text: str) -> bytes:
@@ -54,22 +54,22 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _from_end(written: bytes, start: int, pieces: Sequence[bytes]) -> TokenPosition | None:
+def _from_end(encoded: bytes, start: int, pieces: Sequence[bytes]) -> TokenPosition | None:
     """Find the token in which the score starts, by matching the tokens from the end."""
-    stop = len(written)
+    stop = len(encoded)
     for index in reversed(range(len(pieces))):
         begin = stop - len(pieces[index])
         # The answer's first token may begin in the reasoning before it.
-        if written[max(begin, 0) : stop] != pieces[index][max(-begin, 0) :]:
+        if encoded[max(begin, 0) : stop] != pieces[index][max(-begin, 0) :]:
             return None
         if begin <= start < stop:
-            return TokenPosition(index, written[start:stop].decode("utf-8", "replace"))
+            return TokenPosition(index, encoded[start:stop].decode("utf-8", "replace"))
         stop = begin
     return None
 
 
 def _from_start(
-    written: bytes, start: int, end: int, pieces: Sequence[bytes]
+    encoded: bytes, start: int, end: int, pieces: Sequence[bytes]
 ) -> TokenPosition | None:
     """Find the token in which the score starts, by matching the tokens from the start.
 
@@ -79,10 +79,10 @@ def _from_start(
     begin, place = 0, None
     for index, piece in enumerate(pieces):
         stop = begin + len(piece)
-        if written[begin:stop] != piece:
+        if encoded[begin:stop] != piece:
             return None
         if begin <= start < stop:
-            place = TokenPosition(index, written[start:stop].decode("utf-8", "replace"))
+            place = TokenPosition(index, encoded[start:stop].decode("utf-8", "replace"))
         if place is not None and stop >= end:
             return place
         begin = stop
@@ -160,18 +160,18 @@ def expectation(
     sums: dict[int, float] = {}
     undecided: dict[int, float] = {}
     on_sampled = here[token.text]
-    written, ended = _digits_of(place.rest)
+    sampled, ended = _digits_of(place.rest)
     numbers = [
         (number, p)
         for text, p in here.items()
         if text != token.text and (number := _number(text, scale[1])) is not None
     ]
     # A tokenizer that has a token for a longer number does not spell that number in two tokens.
-    whole = len(written) > 1 and scale[0] <= int(written) <= scale[1]
+    whole = len(sampled) > 1 and scale[0] <= int(sampled) <= scale[1]
     for (digits, _), _ in numbers:
         whole = whole or (len(digits) > 1 and scale[0] <= int(digits) <= scale[1])
     for (digits, is_over), probability in numbers:
-        if digits == written and is_over == ended:
+        if digits == sampled and is_over == ended:
             on_sampled += probability
         else:
             may_go_on = not is_over and not whole and _longest(int(digits), scale)
@@ -257,12 +257,12 @@ def _alternatives(token: Token) -> dict[str, float]:
 
 
 def _probability(logprob: float) -> float:
-    """Return at most e: no more is needed to tell that it is not a probability."""
+    """Convert a log-probability, at most to e, which no probability can be."""
     return math.exp(min(logprob, 1.0))
 
 
 def _longest(number: int, scale: tuple[int, int]) -> int:
-    """Return the largest longer number of the scale that begins with this one; 0 without any."""
+    """Return the largest longer number of the scale with these first digits; 0 without any."""
     longest = 0
     begin, room = number * 10, 10
     while 0 < begin <= scale[1]:
@@ -282,15 +282,15 @@ def _add_sampled(
     *,
     whole: bool,
 ) -> None:
-    """Add the sampled number, and the numbers that other following tokens would have made of it.
+    """Add the probabilities of the sampled number and of those with other following digits.
 
     Digits that may or may not begin a longer number, because the alternatives to the token that
     followed are not known, are added to `undecided`.
     """
     left, index = probability, place.index
-    written, ended = _digits_of(place.rest)
-    while written:
-        number = int(written)
+    sampled, ended = _digits_of(place.rest)
+    while sampled:
+        number = int(sampled)
         if ended or not _longest(number, scale):
             _add(sums, number, left)
             break
@@ -305,14 +305,14 @@ def _add_sampled(
             digits_on += p if digits else 0.0
             if not digits or text == following.text:
                 continue
-            may_go_on = not is_over and not whole and _longest(int(written + digits), scale)
-            _add(undecided if may_go_on else sums, int(written + digits), left * p)
+            may_go_on = not is_over and not whole and _longest(int(sampled + digits), scale)
+            _add(undecided if may_go_on else sums, int(sampled + digits), left * p)
         _add(sums, number, left * max(0.0, 1.0 - digits_on))
         tail, ended = _digits_of(following.text)
         if not tail:
             break
         left *= alternatives[following.text]
-        written, index = written + tail, index + 1
+        sampled, index = sampled + tail, index + 1
 
 
 def _is_unknown(token: Token) -> bool:

@@ -160,7 +160,12 @@ def material(sections: Sequence[Section]) -> str:
 def _visible(text: str) -> str:
     """Show hidden characters; line breaks and tabs are kept, since they belong to the material."""
     lines = text.replace("\r\n", "\n").split("\n")
-    return "\n".join("\t".join(one_line(cell) for cell in line.split("\t")) for line in lines)
+    return "\n".join(map(_visible_line, lines))
+
+
+def _visible_line(line: str) -> str:
+    """Show the hidden characters of a line, but keep its tabs."""
+    return "\t".join(map(one_line, line.split("\t")))
 
 
 # --- Evaluation steps: written by the model once per metric, and shared by all calls
@@ -213,7 +218,7 @@ class StepsWriter:
 
     def __init__(self, criteria: str, params: Sequence[str]) -> None:
         self._messages = steps_messages(criteria, params)
-        self._written = SingleFlight[Steps](_JUDGES)
+        self._steps = SingleFlight[Steps](_JUDGES)
         self._failed: dict[Hashable, tuple[float, Steps]] = {}
 
     async def get(self, judge: ModelBase) -> Steps:
@@ -240,7 +245,7 @@ class StepsWriter:
             return steps
 
         try:
-            steps = await self._written.get(key, make)
+            steps = await self._steps.get(key, make)
         except _UnwrittenError as error:
             if len(self._failed) >= _JUDGES:
                 self._failed.clear()
@@ -278,7 +283,7 @@ class StepsWriter:
 
 
 class _UnwrittenError(Exception):
-    """No steps were written; raised because the single flight keeps results for good."""
+    """The model wrote no steps; raised because the single flight keeps results for good."""
 
     def __init__(self, steps: Steps) -> None:
         super().__init__(steps.why)

@@ -137,10 +137,10 @@ def read_reply(text: str, name: str, scale: Scale) -> RatingReply:
     """
     answer = answer_in(text)
     start = answer.start + max(0, len(answer.text) - _MOST_READ)
-    shown = answer.text[-_MOST_READ:]
-    if not shown.strip():
+    tail = answer.text[-_MOST_READ:]
+    if not tail.strip():
         return invalid("the reply is empty")
-    reading = _of_object(shown, name, scale) or _of_text(shown, name, scale)
+    reading = _of_object(tail, name, scale) or _of_text(tail, name, scale)
     if reading.span is None or not start:
         return reading
     first, last = reading.span
@@ -179,7 +179,7 @@ def _score_in(fields: dict[str, Span], text: str, name: str) -> Span | None:
 
 
 def _of_broken_object(text: str, scale: Scale) -> RatingReply | None:
-    """Read `"score": N` where quotes in the reason broke the object; None where there is none.
+    """Read `"score": N` from an object that quotes in its reason broke; None without it.
 
     Several N, written differently, make the reply invalid. One is checked against the scale and
     marked unsure; the text before it is the reason.
@@ -208,25 +208,25 @@ def _of_text(text: str, name: str, scale: Scale) -> RatingReply:
             f"the judge's JSON {'holds no' if whole else 'was cut off before the'} score"
         )
     # Of the same length, so that positions in it are positions in the text.
-    plain = _RANGE.sub(lambda match: " " * len(match[0]), text)
-    labelled = _labelled(plain, name) or _named(text, plain, name)
+    blanked = _RANGE.sub(lambda match: " " * len(match[0]), text)
+    labelled = _labelled(blanked, name) or _named(text, blanked, name)
     if labelled is not None:
-        return checked(labelled, scale, _before(text, labelled))
-    short = _short_label(plain)
+        return checked(labelled, scale, _reason_before(text, labelled))
+    short = _short_label(blanked)
     if short is not None:
-        return _unsure(checked(short, scale, _before(text, short)))
+        return _unsure(checked(short, scale, _reason_before(text, short)))
     # Reasoning first and then the score alone, as the paper's prompt asks for it.
     last = text.rstrip().rfind("\n") + 1
     if last and (alone := number_alone(text[last:])) is not None:
         return _unsure(checked(alone, scale, text[:last].strip(), last))
-    leading = _LEADING.match(plain)
+    leading = _LEADING.match(blanked)
     of_list = leading is not None and _is_item(leading, text) and _NEXT_ITEM.search(text)
     of_name = text.lstrip(" \n*_#\"'`").lower().startswith(name.lower())
     if leading is not None and not of_list and not of_name:
         reading = checked(leading, scale, text[leading.end() :].strip(" .:-–\n\t"))
         return _unsure(reading) if _is_item(leading, text) else reading
     for pattern in (_LED_TO, _OF_THE_WHOLE):
-        matches = list(pattern.finditer(plain))
+        matches = list(pattern.finditer(blanked))
         if len({float(match["n"].translate(_SIGNS)) for match in matches}) > 1:
             return invalid("the reply names several scores")
         if matches:
@@ -254,12 +254,12 @@ def _labelled(text: str, name: str) -> re.Match[str] | None:
     return None
 
 
-def _named(text: str, plain: str, name: str) -> re.Match[str] | None:
+def _named(text: str, blanked: str, name: str) -> re.Match[str] | None:
     """Match the last line that begins with the name, which may be long or begin with a digit."""
     matches = [
         match
         for match in _line_of(name).finditer(text)
-        if plain[match.start("n")] == text[match.start("n")]  # else it is part of a range
+        if blanked[match.start("n")] == text[match.start("n")]  # else it is part of a range
     ]
     return matches[-1] if matches else None
 
@@ -278,8 +278,8 @@ def _short_label(text: str) -> re.Match[str] | None:
     return short[-1] if short else None
 
 
-def _before(text: str, match: re.Match[str]) -> str:
-    """Return the reason that stands before the score."""
+def _reason_before(text: str, match: re.Match[str]) -> str:
+    """Return the judge's reason, which stands before the score."""
     reason = text[: match.start()].strip()
     return re.sub(r"(?i)\A[*_#\s]*reason(?:s|ing)?[*_]*\s*:\s*", "", reason)
 

@@ -251,8 +251,8 @@ class GEval(ModelMetric):
             "max_tokens": plan.max_tokens,
             "paper_parser": plan.paper_parser,
         }
-        shown = ", ".join(f"{name}={value!r}" for name, value in parts.items())
-        return f"GEval({self.name!r}, {shown}, prompts=({STEPS_VERSION!r}, {SCORE_VERSION!r}))"
+        settings = ", ".join(f"{name}={value!r}" for name, value in parts.items())
+        return f"GEval({self.name!r}, {settings}, prompts=({STEPS_VERSION!r}, {SCORE_VERSION!r}))"
 
     def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
         """Return the score without a value."""
@@ -455,7 +455,7 @@ class GEval(ModelMetric):
 
 
 def _by(judge: ModelBase) -> By:
-    """Return the maker of a score that failed."""
+    """Return the provenance of a failed score."""
     return By(judge=judge.name, model=judge.model, judge_version=judge.version)
 
 
@@ -570,7 +570,7 @@ def _stem(file: Path) -> str:
 
 
 def _mapping(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
-    """Read a metric file's YAML, with the line of each key; refuse anything but fields."""
+    """Read a metric file's YAML as a mapping, with the line of each key."""
     from rag_eval_integrations.metrics._yaml import (  # noqa: PLC0415  # PyYAML takes 20 ms
         YamlTextError,
         read_yaml_text,

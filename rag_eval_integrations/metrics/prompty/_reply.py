@@ -129,16 +129,16 @@ def read_score(text: str) -> Reading:
     whole = text.strip()
     if not whole:
         return Reading(problem="judge_output_invalid", reason="the reply is empty")
-    shown = whole[-_MOST_READ:]
-    content, problem = _object_with_score(shown)
+    tail = whole[-_MOST_READ:]
+    content, problem = _object_with_score(tail)
     if content is not None:
         return _of_object(content)
     if problem:
         return Reading(problem="judge_output_invalid", reason=problem)
-    match = _WHOLE_REPLY.match(shown)
+    match = _WHOLE_REPLY.match(tail)
     if match is not None:
         return _checked(match, "")
-    spoken = _spoken(shown)
+    spoken = _spoken(tail)
     if spoken is not None:
         return _checked(spoken, whole)
     verdict = read_verdict(whole)
@@ -180,7 +180,7 @@ def _spoken(text: str) -> re.Match[str] | None:
     """Find the last score that is written in words."""
 
     def without_range(match: re.Match[str]) -> str:
-        """Return a space for a range; what only looks like one stays."""
+        """Replace a range by a space; keep what only looks like a range."""
         falls = float(match[1]) >= float(match[2])
         return match[0] if falls and _FALLING.match(match[0]) else " "
 

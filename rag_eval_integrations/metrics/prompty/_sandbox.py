@@ -247,7 +247,7 @@ def _check_size(size: int) -> None:
         raise SecurityError(f"the text grows beyond {_MOST_CHARACTERS:,} characters")
 
 
-def _number(value: Any) -> Any:
+def _bounded_number(value: Any) -> Any:
     """Refuse what is not a number: `%` formats texts, `*` repeats them."""
     if isinstance(value, Undefined):
         str(value)  # raises an error with its name
@@ -259,7 +259,7 @@ def _number(value: Any) -> Any:
 # --- Values as text
 
 
-def _written(value: Any) -> Any:
+def _insertable(value: Any) -> Any:
     """Return a value as it is inserted: text and numbers as they are, anything else as JSON.
 
     Raises:
@@ -271,18 +271,18 @@ def _written(value: Any) -> Any:
         return ""
     if isinstance(value, Texts):
         return str(value)
-    return _as_json(value) if isinstance(value, bool | dict | list | tuple) else _plain(value)
+    return _as_json(value) if isinstance(value, bool | dict | list | tuple) else _object_text(value)
 
 
 def _as_json(value: Any) -> str:
     """Write a value as JSON, within the size limit."""
-    text = json.dumps(value, ensure_ascii=False, default=_plain)
+    text = json.dumps(value, ensure_ascii=False, default=_object_text)
     _check_size(len(text))
     return text
 
 
-def _plain(value: Any) -> str:
-    """Write another object, such as a date.
+def _object_text(value: Any) -> str:
+    """Return the text of an object that is not JSON, such as a date.
 
     Refuses methods, and objects that show their address in memory.
     """
@@ -304,7 +304,7 @@ def _join(parts: Iterable[Any], d: str = "", attribute: str | int | None = None)
     items: Iterable[Any] = parts
     if attribute is not None:
         items = [p[attribute] if isinstance(p, dict | list) else p for p in parts]  # type: ignore[index]
-    text = d.join([str(_written(item)) for item in items])
+    text = d.join([str(_insertable(item)) for item in items])
     _check_size(len(text))
     return text
 
@@ -312,7 +312,7 @@ def _join(parts: Iterable[Any], d: str = "", attribute: str | int | None = None)
 def _round(value: Any, precision: object = 0, method: str = "common") -> Any:
     if not isinstance(precision, int) or abs(precision) > _MOST_PLACES:
         raise SecurityError(f"round takes from -{_MOST_PLACES} to {_MOST_PLACES} places")
-    return FILTERS["round"](_number(value), precision, method)
+    return FILTERS["round"](_bounded_number(value), precision, method)
 
 
 def _reverse(value: Any) -> Any:
@@ -322,12 +322,12 @@ def _reverse(value: Any) -> Any:
 
 def _of_texts(make: Callable[..., Any]) -> Callable[..., Any]:
     """Make a filter take any value as the text that would be inserted."""
-    return lambda value, *given, **options: make(str(_written(value)), *given, **options)
+    return lambda value, *given, **options: make(str(_insertable(value)), *given, **options)
 
 
 def _of_numbers(make: Any) -> Callable[..., Any]:
     """Make a test take numbers alone: of a text, `%` would format it."""
-    return lambda value, *given: make(_number(value), *given)
+    return lambda value, *given: make(_bounded_number(value), *given)
 
 
 def _listing(make: Callable[..., Any]) -> Callable[..., Any]:
@@ -387,11 +387,11 @@ class _Environment(ImmutableSandboxedEnvironment):
         if operator == "+" and all(isinstance(side, str | list | tuple) for side in (left, right)):
             _check_size(len(left) + len(right))
         else:
-            left, right = _number(left), _number(right)
+            left, right = _bounded_number(left), _bounded_number(right)
         return super().call_binop(context, operator, left, right)
 
     def call_unop(self, context: Any, operator: str, arg: Any) -> Any:
-        return super().call_unop(context, operator, _number(arg))
+        return super().call_unop(context, operator, _bounded_number(arg))
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """Return an attribute, a mapping's key first; refuse a method."""
@@ -433,4 +433,4 @@ def _environment() -> _Environment:
 @pass_context  # so that Jinja cannot call it while it compiles
 def _inserted(context: object, value: Any) -> Any:
     """Write a value where the template inserts it."""
-    return _written(value)
+    return _insertable(value)

@@ -159,13 +159,17 @@ NOTHING_RETRIEVED = "nothing was retrieved in this turn"
 
 
 def of_this_turn(call: SentencizedCall, labels: Labels) -> tuple[SentencizedCall, Labels]:
-    """Leave out the sentences of documents that earlier turns retrieved, and what names them."""
+    """Return a call and its labels without the documents of earlier turns."""
     earlier = call.call.earlier
     if not earlier:
         return call, labels
+
+    def of_turn(keys: Sequence[str]) -> tuple[str, ...]:
+        return tuple([key for key in keys if document_number(key) not in earlier])
+
     lists = {
-        name: tuple([key for key in getattr(labels, name) if document_number(key) not in earlier])
-        for name in ("all_relevant_sentence_keys", "all_utilized_sentence_keys")
+        "all_relevant_sentence_keys": of_turn(labels.all_relevant_sentence_keys),
+        "all_utilized_sentence_keys": of_turn(labels.all_utilized_sentence_keys),
     }
     return call.of_this_turn(), labels.model_copy(update=lists)
 

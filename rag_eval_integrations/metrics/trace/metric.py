@@ -168,29 +168,29 @@ class Trace(LabelMetric):
         labels = labelling.labels
         if labels is None:
             return self._without_labels(labelling, by)
-        made = _CallScorer(self, call, labels, self._stamp(by), labelling.warnings)
-        made.threshold = labelling.adherence_threshold
-        return self._scored(made)
+        scorer = _CallScorer(self, call, labels, self._stamp(by), labelling.warnings)
+        scorer.threshold = labelling.adherence_threshold
+        return self._scored(scorer)
 
     def numbers(self, call: SentencizedCall, labels: Labels, by: By) -> tuple[Score, ...]:
         """Score one call as `score` does, by the formulas alone: without reasons and evidence."""
         return self._scored(_CallScorer(self, call, labels, self._stamp(by), words=False))
 
-    def _scored(self, made: _CallScorer) -> tuple[Score, ...]:
-        """Return all scores of a call, or those of a retrieval alone."""
-        if made.call.call.response is None:
-            return made.retrieval_alone()
-        if made.call.call.earlier and not made.turn.documents:
+    def _scored(self, scorer: _CallScorer) -> tuple[Score, ...]:
+        """Return all scores of a call; without a response, only those of the retrieval."""
+        if scorer.call.call.response is None:
+            return scorer.retrieval_alone()
+        if scorer.call.call.earlier and not scorer.turn.documents:
             why = formulas.NOTHING_RETRIEVED
-            scores = [made._without(name, "no_context", why) for name in _AVERAGED[:3]]
+            scores = [scorer._unscored(name, "no_context", why) for name in _AVERAGED[:3]]
         else:
-            scores = [made.relevance(), made.utilization(), made.completeness()]
-        scores.append(made.adherence())
-        average = made.average([score for score in scores if score.name in _AVERAGED])
-        return (*scores, made.supported_fraction(), average)
+            scores = [scorer.relevance(), scorer.utilization(), scorer.completeness()]
+        scores.append(scorer.adherence())
+        average = scorer.average([score for score in scores if score.name in _AVERAGED])
+        return (*scores, scorer.supported_fraction(), average)
 
     def _stamp(self, by: By) -> By:
-        """Add formulas, baseline and calibration to the maker."""
+        """Add formulas, baseline and calibration to the provenance."""
         stamped: dict[str, str | int | None] = {
             "formulas": self.formulas,
             "relevance_baseline": self.relevance_baseline,
@@ -209,13 +209,13 @@ _ESTIMATE_FIELDS = set(ScoreEstimate.model_fields)
 
 
 def _score_estimate(value: float, error: float | None, method: str) -> ScoreEstimate:
-    """Make the estimate that stands beside a score."""
+    """Make the estimate of a score."""
     content = {"value": value, "std_error": error, "method": method}
     return trusted(ScoreEstimate, content, _ESTIMATE_FIELDS)
 
 
 class _CallScorer:
-    """Computes the scores of one call, and holds the counts that they share."""
+    """Scorer of one call, with the counts that its scores share."""
 
     def __init__(
         self,
@@ -230,24 +230,24 @@ class _CallScorer:
         self.trace = trace
         self.call = call
         self.labels = labels
-        self.turn, self.found = of_this_turn(call, labels)
+        self.turn, self.turn_labels = of_this_turn(call, labels)
         self.warnings = warnings
         self.by = by
         self.words = words
         self.threshold: float | None = None
         keys = [sentence.key for sentence in self.turn.documents]
-        self.counts: Counts = labelled_counts(self.found, len(keys))
+        self.counts: Counts = labelled_counts(self.turn_labels, len(keys))
         self.expected = None if trace.hard else expected_counts(labels, keys)
         self.maps: JudgeMaps | None = None
         if trace.calibration is not None:
             self.maps = trace.calibration.maps_for(by)
 
     def _worded(self, tell: Callable[..., T], *facts: Any) -> T | None:
-        """Make a reason or evidence, if texts are wanted."""
+        """Write a reason or evidence; None where only numbers are wanted."""
         return tell(*facts) if self.words else None
 
     def _score(self, name: str, value: float, **fields: Any) -> Score:
-        """Make a scored score."""
+        """Make a score with a value."""
         # Six per call: `model_construct` takes five times as long. `value` is computed, in [0, 1].
         given = {
             "name": name,
@@ -289,7 +289,7 @@ class _CallScorer:
     def _calibrated(
         self, name: str, value: float, estimate: ScoreEstimate | None
     ) -> ScoreEstimate | None:
-        """Map an estimate, or of a judge without any the value."""
+        """Calibrate an estimate, or the value where the judge gives no estimate."""
         fit = None if self.maps is None else self.maps.scores.get(name)
         if fit is None or fit.method == "identity" or self.call.call.response is None:
             return estimate  # of a retrieval alone, judges estimate in another way
@@ -349,14 +349,14 @@ class _CallScorer:
 
     @property
     def _is_empty(self) -> bool:
-        """Tell whether an empty case of the formulas decides, beside which no estimate stands."""
+        """Whether an empty case of the formulas decides, which rules out an estimate."""
         return not (self.counts.relevant and self.counts.utilized)
 
     def relevance(self) -> Score:
         unasked = set(self.labels.unasked_keys)
         if missing := [s.key for s in self.turn.documents if s.key in unasked]:
             why = f"nobody said whether {', '.join(missing)} is relevant"
-            return self._without("context_relevance", "unlabelled_sentences", why)
+            return self._unscored("context_relevance", "unlabelled_sentences", why)
         counts, soft, baseline = self.counts, self.expected, self.trace.relevance_baseline
         expected = None
         if soft is not None:
@@ -368,14 +368,14 @@ class _CallScorer:
         return self._counted(
             "context_relevance",
             formulas.context_relevance(counts.relevant, counts.total, baseline),
-            self._worded(relevance_reason, self.found, self.turn),
-            self._worded(relevance_evidence, self.found, self.turn),
+            self._worded(relevance_reason, self.turn_labels, self.turn),
+            self._worded(relevance_evidence, self.turn_labels, self.turn),
             expected,
         )
 
     def utilization(self) -> Score:
         if UTILIZED in self.labels.unasked_keys:
-            return self._without("context_utilization", "unlabelled_sentences", _USE_UNASKED)
+            return self._unscored("context_utilization", "unlabelled_sentences", _USE_UNASKED)
         counts, soft, by = self.counts, self.expected, self.trace.formulas
         expected = None
         if soft is not None:
@@ -387,14 +387,14 @@ class _CallScorer:
         return self._counted(
             "context_utilization",
             formulas.context_utilization(counts.relevant, counts.utilized, counts.total, by),
-            self._worded(utilization_reason, self.found),
-            self._worded(use_evidence, self.found),
+            self._worded(utilization_reason, self.turn_labels),
+            self._worded(use_evidence, self.turn_labels),
             expected,
         )
 
     def completeness(self) -> Score:
         if UTILIZED in self.labels.unasked_keys:
-            return self._without("completeness", "unlabelled_sentences", _USE_UNASKED)
+            return self._unscored("completeness", "unlabelled_sentences", _USE_UNASKED)
         counts, soft, by = self.counts, self.expected, self.trace.formulas
         expected = None
         if soft is not None:
@@ -402,8 +402,8 @@ class _CallScorer:
         return self._counted(
             "completeness",
             formulas.completeness(counts.relevant, counts.both, counts.utilized, by),
-            self._worded(completeness_reason, self.found, by),
-            self._worded(use_evidence, self.found),
+            self._worded(completeness_reason, self.turn_labels, by),
+            self._worded(use_evidence, self.turn_labels),
             expected,
         )
 
@@ -459,12 +459,12 @@ class _CallScorer:
         """Score a retrieval without a response: only context relevance applies."""
         rest = TRACE_SCORES[1:]
         why = "only a retrieval was captured: there is no response"
-        return (self.relevance(), *(self._without(name, "empty_response", why) for name in rest))
+        return (self.relevance(), *(self._unscored(name, "empty_response", why) for name in rest))
 
     def _unlabelled(self, name: str, proof: dict[str, JsonValue] | None) -> Score:
         """Make an unscored score that names the unlabelled sentences."""
         missing = [s.key for s in self.call.response if self.labels.support(s.key) == "unlabelled"]
-        return self._without(
+        return self._unscored(
             name,
             "unlabelled_sentences",
             "the judge did not label response "
@@ -472,7 +472,7 @@ class _CallScorer:
             proof,
         )
 
-    def _without(
+    def _unscored(
         self, name: str, code: UnscoredCode, reason: str, proof: dict[str, JsonValue] | None = None
     ) -> Score:
         """Make an unscored score."""
@@ -491,7 +491,7 @@ class _CallScorer:
         values = [score.value for score in scores if score.value is not None]
         for score in scores:
             if score.unscored is not None:
-                return self._without(
+                return self._unscored(
                     "trace_average", score.unscored, f"{score.name} has no value: {score.reason}"
                 )
         return self._score(

@@ -26,7 +26,7 @@ _AZURE_HOST = re.compile(r"\.(?:openai|cognitiveservices|services\.ai)\.azure\.(
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An endpoint's address, without anything that may be a secret in `url`."""
+    """Address of an endpoint; `url` holds no secret."""
 
     url: str
     query: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -77,43 +77,45 @@ def address_of(url: str, api_version: str | None = None) -> Address:
         ConfigurationError: the URL cannot be used; a password or query in it is not shown.
     """
     url = url.strip()
-    shown = without_secrets(url)
+    safe_url = without_secrets(url)
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
         # Without its chain: the cause repeats the URL.
         why = f"is not a URL ({type(error).__name__})"
-        raise ConfigurationError("base_url", shown, why) from None
+        raise ConfigurationError("base_url", safe_url, why) from None
     if "@" in parts.netloc:
-        raise ConfigurationError("base_url", shown, "contains a password; pass `api_key` instead")
+        raise ConfigurationError(
+            "base_url", safe_url, "contains a password; pass `api_key` instead"
+        )
     if parts.scheme not in ("http", "https") or not host:
         raise ConfigurationError(
-            "base_url", shown, "should begin with http:// or https://, and name a host"
+            "base_url", safe_url, "should begin with http:// or https://, and name a host"
         )
     if parts.fragment:
-        raise ConfigurationError("base_url", shown, "should end before the '#'")
+        raise ConfigurationError("base_url", safe_url, "should end before the '#'")
     operation = _OPERATION.search(parts.path)
     if operation is not None:
         before = urlunsplit((parts.scheme, parts.netloc, parts.path[: operation.start()], "", ""))
         raise ConfigurationError(
             "base_url",
-            shown,
+            safe_url,
             f"should end before {operation[0].rstrip('/')!r}, which is added: use {before!r}",
         )
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     version = _version(query.pop("api-version", None), api_version)
     path = parts.path.rstrip("/")
-    plain = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+    base = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
     if version is None and _AZURE_HOST.search(host) and not _VERSIONED.search(path):
         raise ConfigurationError(
             "base_url",
-            shown,
+            safe_url,
             "is Azure's: pass `api_version`, as in '2024-10-21', or a URL that ends in /openai/v1",
         )
-    address = Address(plain, query, version)
+    address = Address(base, query, version)
     if address.azure and not path:
-        return Address(f"{plain}/openai", query, version)
+        return Address(f"{base}/openai", query, version)
     return address
 
 
@@ -201,8 +203,8 @@ def proxy_of(url: str) -> str | None:
             if proxy_bypass(parts.netloc):
                 return None
             name = _variable(scheme) or "the system's settings"
-            shown = proxies[scheme] if "://" in proxies[scheme] else f"http://{proxies[scheme]}"
-            return f"{without_secrets(shown)} (from {name})"
+            proxy = proxies[scheme] if "://" in proxies[scheme] else f"http://{proxies[scheme]}"
+            return f"{without_secrets(proxy)} (from {name})"
     return None
 
 

@@ -272,9 +272,9 @@ def completion_of(content: bytes, sent: Sent, requests: int, who: str) -> Comple
     reply = _object(content, who)
     items = reply.get("choices")
     if not isinstance(items, list) or not items or not all(isinstance(i, dict) for i in items):
-        raise _without_answer(reply, who)
+        raise _no_answer_error(reply, who)
     if all(item.get("error") for item in items):  # the provider broke off
-        raise _without_answer(items[0], who)
+        raise _no_answer_error(items[0], who)
     warnings: list[str] = []
     choices = tuple(_choice(item, sent, warnings) for item in sorted(items, key=_index))
     wanted = sent.body.get("n", 1)
@@ -337,7 +337,7 @@ def _object(content: bytes, who: str) -> dict[str, Any]:
     return reply
 
 
-def _without_answer(reply: dict[str, Any], who: str) -> JudgeError:
+def _no_answer_error(reply: dict[str, Any], who: str) -> JudgeError:
     """Make the error of a 200 without choices; OpenRouter passes upstream errors that way.
 
     Its status is the upstream one if that may pass, so that the request is tried again; a refusal
@@ -355,20 +355,20 @@ def _without_answer(reply: dict[str, Any], who: str) -> JudgeError:
 
 
 def _index(item: dict[str, Any]) -> int:
-    """Return an answer's place among several; 0 if it does not tell."""
+    """Return the index of an answer; 0 where it has none."""
     index = item.get("index")
     return index if isinstance(index, int) else 0
 
 
 def _choice(item: dict[str, Any], sent: Sent, warnings: list[str]) -> Choice:
-    """Read one answer, and add what is wrong with it to the warnings.
+    """Read one answer; add warnings about what is wrong with it.
 
     A refusal makes `refusal` the finish reason.
     """
     message = item.get("message")
     message = message if isinstance(message, dict) else {}
-    written = _written(message, sent)
-    answer = answer_in(written)
+    reply = _text_of(message, sent)
+    answer = answer_in(reply)
     if answer.unfinished:
         warnings.append("the reply is only reasoning that does not end")
     refusal = message.get("refusal")
@@ -377,13 +377,13 @@ def _choice(item: dict[str, Any], sent: Sent, warnings: list[str]) -> Choice:
     return Choice(
         text=answer.text,
         finish_reason="refusal" if refusal is not None else finished,
-        tokens=tokens_of(item.get("logprobs"), written, answer.start, answer.text, warnings),
+        tokens=tokens_of(item.get("logprobs"), reply, answer.start, answer.text, warnings),
         refusal=refusal,
     )
 
 
-def _written(message: dict[str, Any], sent: Sent) -> str:
-    """Return the answer's text, or the arguments of the required tool call.
+def _text_of(message: dict[str, Any], sent: Sent) -> str:
+    """Return the text of a message, or the arguments of the required tool call.
 
     `reasoning` and `reasoning_content` are never read. Without text, a prompt's own tools give
     their calls as JSON. Empty when there is nothing.

@@ -16,7 +16,7 @@ from pydantic import JsonValue, SecretStr
 from rag_eval_integrations import _process
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError, without_secrets
 from rag_eval_integrations.models.openai._address import Address
-from rag_eval_integrations.models.openai._secrets import Secrets, hidden
+from rag_eval_integrations.models.openai._secrets import Secrets, secrets_in_settings
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -31,7 +31,7 @@ _MOST_REDIRECTS = 3
 
 
 def _bounded_http_client(sdk: Any) -> Any:
-    """Make the SDK's HTTP client, with limits of what a server can make it do.
+    """Make the SDK's HTTP client, with limits on replies and redirects.
 
     A reply is cut after `MOST_BYTES`, and its connection closed. Replies are asked for without
     compression, since 300 kB of gzip can hold 300 MB; one that is compressed is not read. A
@@ -86,7 +86,7 @@ MOVED = "rag_eval_moved"
 
 
 def _stays(response: Any) -> bool:
-    """Whether a redirect repeats the request, with its method, at the same host.
+    """Whether a redirect repeats the request at the same host with the same method.
 
     A step from http to https counts as the same host, where neither URL has a port.
     """
@@ -144,7 +144,7 @@ class GivenClient:
 # --- Made by settings, or given by a user
 
 
-def maker(
+def client_maker(
     sdk: Any, address: Address, key: SecretStr, headers: Mapping[str, str], timeout: float
 ) -> Callable[[], AsyncOpenAI]:
     """Return a function that makes a client of these settings."""
@@ -161,10 +161,10 @@ def maker(
         }
         query = dict(address.query)
         if address.azure:
-            made: AsyncOpenAI = sdk.AsyncAzureOpenAI(
+            azure_client: AsyncOpenAI = sdk.AsyncAzureOpenAI(
                 api_version=address.api_version, default_query=query or None, **settings
             )
-            return made
+            return azure_client
         if address.api_version is not None:
             query["api-version"] = address.api_version
         return sdk.AsyncOpenAI(default_query=query or None, **settings)  # type: ignore[no-any-return]
@@ -172,10 +172,10 @@ def maker(
     return make
 
 
-def given(
+def user_clients(
     sdk: Any, client: AsyncOpenAI | Callable[[], AsyncOpenAI]
 ) -> tuple[AsyncOpenAI, GivenClient | LoopClients]:
-    """Return a user's client, or the first one that the user's function makes, and all of them.
+    """Return a user's first client, and the holder that has a client for each event loop.
 
     The user's function is called once here, and its client serves the first event loop.
 
@@ -195,14 +195,14 @@ def given(
 
     def make() -> AsyncOpenAI:
         """Return the user's client, or a copy for another loop."""
-        made = waiting.pop() if waiting else client()
-        return made.with_options(max_retries=0)
+        own = waiting.pop() if waiting else client()
+        return own.with_options(max_retries=0)
 
     return first, LoopClients(make)
 
 
 def secrets_of(client: AsyncOpenAI, body: Mapping[str, JsonValue] | None = None) -> Secrets:
-    """Return what to hide of a user's client: key, token, its own headers and query.
+    """Collect the secrets of a user's client: key, token, its own headers and query.
 
     Standard headers such as `user-agent`, and the API version, are not hidden.
     """
@@ -215,7 +215,7 @@ def secrets_of(client: AsyncOpenAI, body: Mapping[str, JsonValue] | None = None)
     query.pop("api-version", None)
     keys = (client.api_key, vars(client).get("_azure_ad_token"))
     given = [key for key in keys if isinstance(key, str)]
-    return hidden(given, headers=headers, query=query, body=body)
+    return secrets_in_settings(given, headers=headers, query=query, body=body)
 
 
 _PLAIN_HEADER = re.compile(r"accept|content-type|user-agent|x-stainless", re.IGNORECASE)
@@ -278,7 +278,7 @@ class LoopClients(_process.ProcessObserver):
             left = [self._kept.pop(other)[0] for other in closed]
             self._kept[loop] = (client, keeper)
         for old in left:
-            _give_up(old)
+            _abandon(old)
         await anext(keeper)
         return client
 
@@ -291,14 +291,14 @@ class LoopClients(_process.ProcessObserver):
 
 
 async def _closed_at_the_end(client: AsyncOpenAI) -> AsyncGenerator[None, None]:
-    """Keep a client open for as long as this generator is; close it with it."""
+    """Keep a client open until this generator is closed."""
     try:
         yield
     finally:
         await client.close()
 
 
-def _give_up(client: AsyncOpenAI) -> None:
+def _abandon(client: AsyncOpenAI) -> None:
     """Run a client's `close()` up to its first wait, which marks it as closed, and drop the rest.
 
     The rest needs the loop that the client lived on, which is closed. A client that is not marked
@@ -323,7 +323,7 @@ def _close_and_wait(kept: _Kept) -> None:
 
 
 def _start_closing(kept: _Kept) -> list[threading.Event]:
-    """Have each running loop close its client; return an event for each that is set when done.
+    """Have each running loop close its client; return the events that are set when done.
 
     Empties `kept`; clients of loops that do not run are dropped without an event.
     """
@@ -333,7 +333,7 @@ def _start_closing(kept: _Kept) -> list[threading.Event]:
         if loop.is_running():
             closed = threading.Event()
             with contextlib.suppress(RuntimeError):  # the loop was closed just now
-                loop.call_soon_threadsafe(_begin, loop, keeper, closed)
+                loop.call_soon_threadsafe(_close_on_loop, loop, keeper, closed)
                 begun.append(closed)
     return begun
 
@@ -341,7 +341,7 @@ def _start_closing(kept: _Kept) -> list[threading.Event]:
 _closing: set[asyncio.Task[None]] = set()  # a loop refers to its tasks weakly
 
 
-def _begin(
+def _close_on_loop(
     loop: asyncio.AbstractEventLoop, keeper: AsyncGenerator[None, None], closed: threading.Event
 ) -> None:
     """Close a client on its loop, and set the event when done."""

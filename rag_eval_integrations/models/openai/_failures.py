@@ -56,7 +56,7 @@ class ErrorReply:
         return self.code in _BAD_REPLY
 
     def error(self, who: str, hint: str = "") -> JudgeError:
-        """Make the exception; `hint` stands at its end.
+        """Make the exception, with `hint` at its end.
 
         `JudgeUnavailableError` for a status that may pass, unless the quota is spent;
         `JudgeRejectedError` for any other.
@@ -234,9 +234,9 @@ def lesson_of(failure: ErrorReply, sent: Sent) -> Lesson | None:
     present = set(sent.body)
     if any(message["role"] == "system" for message in sent.body["messages"]):
         present.add("system")
-    name = _named(failure.param or "", present)
+    name = _named_param(failure.param or "", present)
     if name is None and not (failure.param or "").startswith("messages"):
-        name = _first_named(failure.message, present) or _given(failure, sent)
+        name = _first_named(failure.message, present) or _caller_setting(failure, sent)
         if failure.status not in _TEACHING and not _REFUSES.search(failure.message):
             return None
     if name is None:
@@ -259,7 +259,7 @@ def lesson_of(failure: ErrorReply, sent: Sent) -> Lesson | None:
     return Lesson(name, failure.message, limit)
 
 
-def _named(param: str, present: set[str]) -> str | None:
+def _named_param(param: str, present: set[str]) -> str | None:
     """Resolve the `param` field, which may be a path such as `messages[0].role`.
 
     None when it names nothing that was sent and is known here.
@@ -271,7 +271,7 @@ def _named(param: str, present: set[str]) -> str | None:
     return alias if alias in present and alias in _PATTERNS else None
 
 
-def _given(failure: ErrorReply, sent: Sent) -> str | None:
+def _caller_setting(failure: ErrorReply, sent: Sent) -> str | None:
     """Find the setting of the caller that a refusal names, whatever its name is.
 
     None when it names none; of several, the first by name.

@@ -79,7 +79,7 @@ def _is_token(text: str) -> bool:
 
 
 def _forms(values: Iterable[str]) -> set[str]:
-    """Return values as they stand in text, in JSON and in a URL.
+    """Return secrets as they are spelled in text, in JSON and in URLs.
 
     Empty values and `EMPTY`, the key of servers without one, are left out.
     """
@@ -87,14 +87,14 @@ def _forms(values: Iterable[str]) -> set[str]:
     return {f for v in known for f in (v, json.dumps(v)[1:-1], quote(v, safe=""))}
 
 
-def hidden(
+def secrets_in_settings(
     values: Iterable[str],
     *,
     headers: Mapping[str, str] | None = None,
     query: Mapping[str, str] | None = None,
     body: Mapping[str, JsonValue] | None = None,
 ) -> Secrets:
-    """Collect what to hide of a model's settings.
+    """Collect the secrets in a model's settings.
 
     A text whose field name tells a secret, such as one with `key` or `token`, is hidden everywhere;
     other settings only in errors, and only if they look like a key.
@@ -105,14 +105,16 @@ def hidden(
         query: of the URL.
         body: extra fields of the request.
     """
-    fields = [*_named(body or {}), *_named({**(query or {})})]
+    fields = [*_named_texts(body or {}), *_named_texts({**(query or {})})]
     for name, value in (headers or {}).items():
-        fields += [(name, part) for part in _parts(value)]
+        fields += [(name, part) for part in _header_parts(value)]
     secret = [value for name, value in fields if _SECRET_NAME.search(name)]
     return Secrets([*values, *secret], [value for _, value in fields])
 
 
-def _named(value: JsonValue | Mapping[str, JsonValue], name: str = "") -> Iterator[tuple[str, str]]:
+def _named_texts(
+    value: JsonValue | Mapping[str, JsonValue], name: str = ""
+) -> Iterator[tuple[str, str]]:
     """Yield each text with the names of the fields that hold it, at any depth.
 
     Numbers, booleans and nulls are left out.
@@ -121,14 +123,14 @@ def _named(value: JsonValue | Mapping[str, JsonValue], name: str = "") -> Iterat
         yield name, value
     elif isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from _named(inner, f"{name} {key}")
+            yield from _named_texts(inner, f"{name} {key}")
     elif isinstance(value, list):
         for inner in value:
-            yield from _named(inner, name)
+            yield from _named_texts(inner, name)
 
 
-def _parts(header: str) -> Iterator[str]:
-    """Yield a header's value, what stands behind a word such as `Bearer`, and Basic's password."""
+def _header_parts(header: str) -> Iterator[str]:
+    """Yield a header's value, its part after a word such as `Bearer`, and a Basic password."""
     yield header
     scheme, _, rest = header.partition(" ")
     if rest.strip():

@@ -49,13 +49,13 @@ from rag_eval_integrations.models.openai._clients import (
     MOVED,
     GivenClient,
     LoopClients,
-    given,
-    maker,
+    client_maker,
     secrets_of,
+    user_clients,
     version_of,
 )
 from rag_eval_integrations.models.openai._failures import ErrorReply, failure_of, lesson_of
-from rag_eval_integrations.models.openai._secrets import hidden
+from rag_eval_integrations.models.openai._secrets import secrets_in_settings
 from rag_eval_integrations.records import Usage
 from rag_eval_integrations.records._json import is_amount
 
@@ -140,7 +140,7 @@ class OpenAIModel:
             problem = environment_problem()
             if problem is not None:
                 raise ConfigurationError(*problem)
-            self._secrets = hidden(
+            self._secrets = secrets_in_settings(
                 [
                     key.get_secret_value(),
                     os.environ.get("AZURE_OPENAI_AD_TOKEN", ""),
@@ -152,7 +152,9 @@ class OpenAIModel:
             )
             # Not a method of self: without a cycle the clients close as soon as the model is
             # dropped.
-            self._clients = LoopClients(maker(openai, self._address, key, headers, float(timeout)))
+            self._clients = LoopClients(
+                client_maker(openai, self._address, key, headers, float(timeout))
+            )
         else:
             for field, value in (
                 ("base_url", base_url),
@@ -162,7 +164,7 @@ class OpenAIModel:
             ):
                 if value is not None:
                     raise ConfigurationError(field, "…", "is a setting of `client`; pass one")
-            first, self._clients = given(openai, client)
+            first, self._clients = user_clients(openai, client)
             url = without_secrets(str(first.base_url)).rstrip("/")
             self._address = Address(url, api_version=version_of(first))
             self._secrets = secrets_of(first, self._defaults.extra_body)
@@ -181,8 +183,8 @@ class OpenAIModel:
 
     def __repr__(self) -> str:
         version = self._address.api_version
-        shown = "" if version is None else f", api_version={version!r}"
-        return f"OpenAIModel({self.model!r}, base_url={self.base_url!r}{shown})"
+        setting = "" if version is None else f", api_version={version!r}"
+        return f"OpenAIModel({self.model!r}, base_url={self.base_url!r}{setting})"
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Ask the endpoint by one HTTP request; one more for each parameter that it newly refuses.

@@ -97,7 +97,7 @@ class RollingWindow:
         return taken
 
     def correct(self, taken: Taken, weight: float) -> float:
-        """Replace an estimate by what was used; return the difference, 0 once it does not count."""
+        """Replace an estimate by the actual weight; return the difference, 0 if it is too old."""
         if not taken.counted:
             return 0.0
         difference = weight - taken.weight
@@ -154,7 +154,7 @@ class PerMinute:
         return self._window.add(now, weight)
 
     def correct(self, taken: Taken, weight: float) -> None:
-        """Replace an estimate by what was used; ignored once the start is a minute old."""
+        """Replace an estimate by the actual weight; ignored once the start is a minute old."""
         self._next += self._window.correct(taken, weight) * self._spacing
 
 
@@ -208,7 +208,7 @@ class LocalPermits:
     # --- For a queue that has its own lock, and shows what it waits for
 
     def holds(self, now: float, tokens: float, requests: int = 1) -> list[tuple[float, Limit]]:
-        """Return until when each limit holds requests back: not above `now` means no longer.
+        """Return the time until which each limit holds requests back; not above `now` for none.
 
         One entry per limit that is set; empty without any. Nothing is counted.
         """
@@ -265,7 +265,7 @@ _MEMORY = 50
 
 @dataclass(slots=True)
 class _Outcomes:
-    """How many requests ended, and how many of them were refused."""
+    """Counts of ended requests and of refused ones."""
 
     done: int = 0
     refused: int = 0

@@ -48,7 +48,7 @@ class Waiter:
         return self._wakeup
 
     def wake(self) -> bool:
-        """Let it check again, on its own loop; False when that loop is closed.
+        """Wake the request on its own loop; False when that loop is closed.
 
         True as well when it is awake already.
         """
@@ -224,7 +224,7 @@ class AdmissionQueue:
     async def share(
         self, permit: Permit, shared: Permits, tokens: int, until: float | None
     ) -> None:
-        """Wait for shared permits, and let the attempt begin then.
+        """Wait for shared permits, then begin the attempt.
 
         The place is held meanwhile, so that requests ask in the order in which they were admitted.
         On success, the attempt counts as started only now (`permit.started`).

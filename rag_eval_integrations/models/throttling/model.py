@@ -210,7 +210,7 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
             why = f"the deadline of {self._deadline:g} s passed while waiting ({reason})"
             raise self._given_up(queue, attempts, why) from attempts.last
         except JudgeUnavailableError as is_open:
-            if not attempts.made:
+            if not attempts.number:
                 raise
             raise self._cut_short(attempts, is_open) from attempts.last
 
@@ -267,12 +267,12 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
         unreachable = not last.connected and not queue.was_up
         no_chat = not last.connected and last.status is not None
         slow = attempts.seconds(self._clock()) > _QUICK
-        if (unreachable or no_chat) and (slow or attempts.made >= min(2, self._max_attempts)):
+        if (unreachable or no_chat) and (slow or attempts.number >= min(2, self._max_attempts)):
             queue.record_failure(str(last), unreachable=unreachable)
             raise attempts.error(self._clock(), "no connection") from last
-        if attempts.made >= self._max_attempts:
+        if attempts.number >= self._max_attempts:
             raise self._given_up(queue, attempts, "the maximum") from last
-        seconds = pause(attempts.made, last.retry_after, self._random)
+        seconds = pause(attempts.number, last.retry_after, self._random)
         if unreachable:
             seconds = _SOON
         reason: Reason = "Retry-After" if seconds == last.retry_after else "backoff"
@@ -381,8 +381,8 @@ class Attempts:
     """The request's place in the order."""
     tokens: int
     """Estimate of the tokens that each attempt takes of the limit."""
-    made: int = 0
-    """Attempts that have started."""
+    number: int = 0
+    """Number of attempts that have started."""
     started: float | None = None
     """When the first attempt started."""
     last: JudgeUnavailableError | None = None
@@ -413,7 +413,7 @@ class Attempts:
 
     def begin(self, now: float) -> float:
         """Count an attempt; return when the deadline passes, which the first attempt starts."""
-        self.made += 1
+        self.number += 1
         if self.started is None:
             self.started = now
         return self.started + self.deadline
@@ -428,7 +428,7 @@ class Attempts:
             why: why there is no other attempt.
         """
         last = self.last
-        took = f"{counted(self.made, 'attempt')} in {self.seconds(now):.1f} s"
+        took = f"{counted(self.number, 'attempt')} in {self.seconds(now):.1f} s"
         cause = "" if last is None else f"; the last failure: {last}"
         message = f"{self.name} did not answer: {took}, {why}{cause}"
         if last is not None and not last.connected:
