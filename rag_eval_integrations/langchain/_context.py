@@ -20,9 +20,9 @@ from rag_eval_integrations._prompt_search import PromptPlace, headers, in_order,
 from rag_eval_integrations.capture._calls import (
     Context,
     Snapshot,
+    choose_namesakes,
     distinct,
     left_out,
-    passed_last,
     with_earlier,
 )
 from rag_eval_integrations.langchain._documents import (
@@ -188,7 +188,7 @@ def _with_ids(
         [seen for seen in sighting.documents if not known or seen.id in known]
         for sighting in sightings
     ]
-    return [*map(call.candidate, passed_last(documents, candidates, lists))]
+    return [*map(call.candidate, choose_namesakes(documents, candidates, lists))]
 
 
 def _one_by_one(

@@ -17,7 +17,7 @@ from rag_eval_integrations.capture._calls import OpenCalls
 from rag_eval_integrations.capture._delivery import Hooks, TargetDelivery
 from rag_eval_integrations.capture._tool_results import ToolResults
 from rag_eval_integrations.capture._traces import CallTraces
-from rag_eval_integrations.capture._uncaptured import Uncaptured, asks, is_graders
+from rag_eval_integrations.capture._uncaptured import Uncaptured, ask_a_question, is_grader_prompt
 from rag_eval_integrations.capture.record import open_call
 from rag_eval_integrations.langchain._context import is_grade
 from rag_eval_integrations.langchain._documents import may_hold_documents
@@ -206,7 +206,7 @@ class CallRuns(Inline):
         key = run_id.int
         # Nothing runs under a model, and alone it is not a RAG call.
         if kind == "llm" and key not in self._runs:
-            if open_call() is None and asks(prompts := prompt_texts(inputs)):
+            if open_call() is None and ask_a_question(prompts := prompt_texts(inputs)):
                 self._uncaptured.note_answered((), prompts, {})
             return
         name = about.get("name")
@@ -302,7 +302,7 @@ class CallRuns(Inline):
         if call.left_to_wrapper or open_call() is not None:
             return
         if root.kind == "chain":
-            grader = any(map(is_graders, call.prompts()))
+            grader = any(map(is_grader_prompt, call.prompts()))
             if call.given or is_grade(outputs, "" if grader else call.question):
                 return
             if len(call.keys) == 1 and call.question and type(outputs) in (str, dict):

@@ -434,7 +434,7 @@ class RootRun:
             artifact = documents_of(message.artifact)
             items = (item[0] if type(item) is tuple else item for item in artifact)
             documents = [seen for item in items if (seen := snapshot(item, None)).text in text]
-            if not documents and (kept := self.tool_results.of(text)):
+            if not documents and (kept := self.tool_results.lookup(text)):
                 documents = list(kept[1])
             known = name in self.document_tools or (self.takes_text and self.takes_text(name))
             if text and known and not documents:

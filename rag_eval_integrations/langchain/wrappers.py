@@ -22,7 +22,7 @@ from rag_eval_integrations.capture._calls import json_object
 from rag_eval_integrations.capture._delivery import Captures, TargetDelivery, delivery_to
 from rag_eval_integrations.capture._retrieval import (
     OpenRetrieval,
-    added_to_block,
+    add_to_block,
     gold_by_question,
     retrieving,
 )
@@ -148,7 +148,7 @@ class EvaluatedRetriever(Captures, BaseRetriever):
             A handler that listens there leaves the run to this wrapper.
             """
             documents = retrieval.documents
-            if added_to_block(lambda: documents, _key_of):
+            if add_to_block(lambda: documents, _key_of):
                 return None
             if _seen_by_a_handler(manager):
                 return None

@@ -236,7 +236,7 @@ class RootSpan:
                     for message in messages
                     if getattr(message, "role", "") == "tool"
                     and (text := text_of(message))
-                    and (kept := self.tool_results.of(text))
+                    and (kept := self.tool_results.lookup(text))
                 ]
             self._messages = messages
             self._images.update(image for each in messages for image in images_of(each))

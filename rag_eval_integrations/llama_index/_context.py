@@ -12,7 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rag_eval_integrations._prompt_search import in_order, reached
-from rag_eval_integrations.capture._calls import Context, Snapshot, distinct, left_out, passed_last
+from rag_eval_integrations.capture._calls import (
+    Context,
+    Snapshot,
+    choose_namesakes,
+    distinct,
+    left_out,
+)
 from rag_eval_integrations.llama_index._tree import Span, Stage
 from rag_eval_integrations.llama_index._values import part_of, same_text
 from rag_eval_integrations.records.call import DocumentsFrom
@@ -84,7 +90,7 @@ def context(
         documents = _shown_again(documents, prompts, last, question) or documents
     if documents:
         lists = [sighting.nodes for sighting in sightings]
-        documents = passed_last(documents, candidates, lists)
+        documents = choose_namesakes(documents, candidates, lists)
         return Context(documents, "prompt", unused(retrieved, documents, bodies))
     if sources:
         return Context(candidates, "dataflow", unused(retrieved, candidates, bodies))

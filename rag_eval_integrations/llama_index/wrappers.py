@@ -32,7 +32,7 @@ from rag_eval_integrations.capture._delivery import (
 )
 from rag_eval_integrations.capture._retrieval import (
     OpenRetrieval,
-    added_to_block,
+    add_to_block,
     gold_by_question,
     retrieving,
 )
@@ -270,7 +270,7 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
             """Make snapshots of the retrieved nodes."""
             return [document_snapshot(node, score) for node, score in nodes_of(retrieval.documents)]
 
-        if added_to_block(lambda: map(Snapshot.document, distinct(seen())), _key_of):
+        if add_to_block(lambda: map(Snapshot.document, distinct(seen())), _key_of):
             return None
         if in_captured_call():
             return None
