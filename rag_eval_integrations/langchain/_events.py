@@ -129,14 +129,14 @@ class CallRuns(Inline):
 
     # --- the boundary: failures in these methods never reach the app --------------------------
 
-    def _passed(self, run: Run, value: object, tags: list[str] | None = None) -> None:
-        """Look for documents in the inputs or outputs of a chain; a graph's node has `tags`."""
+    def _record_documents(self, run: Run, value: object, tags: list[str] | None = None) -> None:
+        """Record the documents in a chain's inputs or outputs; a graph's node has `tags`."""
         try:
             if may_hold_documents(value):
                 state = False
                 for tag in tags or ():  # `any` would need a generator, which is slow
                     state = state or tag.startswith("graph:step:")
-                run.call.passed(run, value, state=state)
+                run.call.record_documents(run, value, state=state)
         except Exception as error:  # noqa: BLE001 -- the boundary
             self._delivery.failure("capture (chain)", error)
 
@@ -175,12 +175,12 @@ class CallRuns(Inline):
             call.keys.append(key)
             if not call.traces.begun:
                 self._ask_tracers(call)
-            call.started(run, inputs, about.get("name"))
+            call.record_start(run, inputs, about.get("name"))
         except Exception as error:  # noqa: BLE001 -- the boundary
             self._delivery.failure(f"capture ({kind} start)", error)
 
     def _surrounding(self) -> Run | None:
-        """Return the run in flight that surrounds a run without a known parent, if there is one.
+        """Return this context's run in flight, which surrounds a run without a known parent.
 
         The alternatives of `with_fallbacks` are such runs, and so is a runnable to which the app
         passes the handler again inside a node, a tool or a lambda.
@@ -217,7 +217,7 @@ class CallRuns(Inline):
         run = Run(call, None, kind)
         call.keys.append(key)
         if kind == "retriever":
-            call.started(run, inputs, name)
+            call.record_start(run, inputs, name)
         with self._lock:
             known = self._runs.get(key)
             if known is None and key not in self._late:
@@ -253,7 +253,7 @@ class CallRuns(Inline):
         if run is None:
             return
         try:
-            run.call.ended(run, outputs, inputs, error)
+            run.call.record_end(run, outputs, inputs, error)
             if run.kind == "retriever" and type(outputs) is list and Document in map(type, outputs):
                 self._mistakes.log(
                     "document",
@@ -280,7 +280,7 @@ class CallRuns(Inline):
                 self._forget([call])
         ended = None
         try:
-            ended = finish(call, root, outputs, inputs, error, self._unmade)
+            ended = finish(call, root, outputs, inputs, error, self._count_failed_record)
             if ended is None and error is None:
                 self._note_uncaptured(call, root, outputs)
         finally:
@@ -289,7 +289,7 @@ class CallRuns(Inline):
         if ended is not None:
             self._delivery.deliver(ended)
 
-    def _unmade(self, error: Exception) -> None:
+    def _count_failed_record(self, error: Exception) -> None:
         """Count a record that could not be made."""
         self._delivery.failure("capture (record)", error)
 
@@ -309,7 +309,7 @@ class CallRuns(Inline):
                 if answer_of(outputs) not in (None, "", call.question):
                     self._uncaptured.note("root", call.name or root.kind)
                 return
-            call.read_earlier()
+            call.read_tool_results()
             prompts = call.prompts() if call.question else ()
             earlier = {name: bool(documents) for name, _, documents in call.earlier}
             self._uncaptured.note_answered(call.tools, prompts, earlier)
@@ -405,7 +405,7 @@ class CallEvents(CallRuns):
                 if not call.traces.begun:
                     self._ask_tracers(call)
                 if type(inputs) is not str:
-                    self._passed(run, inputs, tags)
+                    self._record_documents(run, inputs, tags)
             return
         about = {"parent_run_id": parent_run_id, "tags": tags, "metadata": metadata, "name": name}
         self._open("chain", inputs, run_id, about)
@@ -421,9 +421,9 @@ class CallEvents(CallRuns):
             if run.parent.parent is None:
                 run.call.last_output = outputs
             if inputs is not None:
-                self._passed(run, inputs)
+                self._record_documents(run, inputs)
             if not isinstance(outputs, str):
-                self._passed(run, outputs)
+                self._record_documents(run, outputs)
             return
         self._close(run_id, outputs, inputs, None)
 
