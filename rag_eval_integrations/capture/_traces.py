@@ -52,7 +52,7 @@ class CallTraces:
         self._inside: _Spans = {}
         self._end: _Spans = {}
         self._ids: dict[TraceSource, tuple[str, str]] = {}
-        """What tracers answered that were asked for the root's id, which is certain."""
+        """Ids that tracers gave for the root's run id, which are certain."""
         self.begun = False
         """Whether all tracers are known to have begun the call: something runs inside."""
 
@@ -158,7 +158,7 @@ def _loaded_class(module: str, name: str) -> Any:
 
 
 def _otel_span(span: Any) -> _SeenSpan | None:
-    """Read the ids of a span of OpenTelemetry; None for one that reaches no service."""
+    """Read the ids of an OpenTelemetry span; None for one that is invalid or not sampled."""
     context = None if span is None else span.get_span_context()
     if context is None or not context.is_valid or not context.trace_flags.sampled:
         return None

@@ -118,7 +118,7 @@ class Uncaptured:
         return self._runs.count
 
     def note(self, kind: Kind, name: str) -> None:
-        """Count a run; log it if it is the first of its kind.
+        """Count a run that could not be captured; log the first of each kind.
 
         Args:
             kind: what was seen.

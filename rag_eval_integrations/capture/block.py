@@ -429,7 +429,7 @@ class capture_call(Captures):  # in lower case, as in contextlib: it is read as 
     def _end(self, call: CallInProgress, error: BaseException | None) -> None:
         """Deliver the call, once; failures never reach the app.
 
-        Without a response of its own it gets the stream's text; after an error, none.
+        A call without a response of its own gets the stream's text; after an error it has none.
         """
         call._leave()
         if call._ended:

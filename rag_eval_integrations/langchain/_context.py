@@ -108,8 +108,8 @@ def context_of(
 ) -> Context:
     """Determine the documents that the writers of the answer saw.
 
-    Those of earlier turns that the writers were shown come behind them. The context also says where
-    the documents were seen, and which retrieved ones were not used. Runs under a failure from which
+    Documents of earlier turns that they were shown again come last. The context also says where the
+    documents were seen, and which retrieved ones were not used. Runs under a failure from which
     a run above recovered are left out. An answer that no model wrote may replace one that the last
     model wrote, or be given after a grader's verdict, whose prompt is not looked at.
 
@@ -139,7 +139,7 @@ def context_of(
             else [text for request in writers for text in request.prompt]
         )
         if in_order([seen.text for seen in candidates], prompt, question):  # the usual case
-            return Context(_headed(call, candidates, writers, question), "prompt", ())
+            return Context(_with_headers(call, candidates, writers, question), "prompt", ())
 
     documents, source = _choose_documents(
         call, sightings, candidates, asked, writers, known, question
@@ -160,10 +160,10 @@ def context_of(
         source = "prompt"
     context = Context(own, source, unused)
     context = with_earlier(context, older) if older else context
-    return context._replace(documents=_headed(call, context.documents, writers, question))
+    return context._replace(documents=_with_headers(call, context.documents, writers, question))
 
 
-def _headed(
+def _with_headers(
     call: RootRun,
     documents: Sequence[Snapshot],
     writers: Sequence[ModelRequest],
@@ -210,12 +210,12 @@ def _asked_one_by_one(
     call: RootRun, candidates: Sequence[Snapshot], asked: Sequence[ModelRequest], question: str
 ) -> bool:
     """Return whether each model was asked about a different single document, as graders are."""
-    in_prompts = [_in_prompt(call, candidates, (request,), question) for request in asked]
+    in_prompts = [_places_in_prompts(call, candidates, (request,), question) for request in asked]
     single = {verified[0][0].text for verified in in_prompts if verified}
     return (
         len(single) > 1
         and all(len(verified) < 2 for verified in in_prompts)
-        and not _feeding(candidates, asked, asked[-1:])
+        and not _feeding_models(candidates, asked, asked[-1:])
     )
 
 
@@ -269,7 +269,7 @@ def context_given(
     Seen in the prompt if all of them stand in it whole.
     """
     several = distinct(documents)
-    verified = _in_prompt(call, several, asked, question)
+    verified = _places_in_prompts(call, several, asked, question)
     whole = documents and len(verified) == len(several)
     return Context(
         documents,
@@ -317,7 +317,7 @@ def is_grade(outputs: object, question: str) -> bool:
         outputs = _json_in(texts[0][1])
         texts = list(texts_beside(outputs))
     grades = [name for name, text in texts if is_no_answer("", text)]
-    if type(outputs) is dict or isinstance(outputs, BaseModel):  # a mark or a flag is no text
+    if type(outputs) is dict or isinstance(outputs, BaseModel):  # a mark or a flag, not a text
         marks = [name for name, value in dict(outputs).items() if isinstance(value, int | float)]
         grades += [name for name in marks if _GRADE.search(name)]
     return (
@@ -360,7 +360,7 @@ def _is_empty(outputs: object) -> bool:
     return any(type(part) is list and not part for part in parts)
 
 
-def context_out(call: RootRun, outputs: object) -> Context:
+def context_of_outputs(call: RootRun, outputs: object) -> Context:
     """Return the documents in the outputs of a root that only retrieved.
 
     They may be there as texts. Of several, those that the last steps chose.
@@ -427,11 +427,11 @@ def _choose_documents(
         ]
     else:
         before = list(sightings)
-    verified = _in_prompt(call, candidates, writers, question)
+    verified = _places_in_prompts(call, candidates, writers, question)
     if candidates and writers and not (len(verified) == len(candidates) and _all_whole(verified)):
         verified = _through_others(call, candidates, asked, writers, verified, before, question)
     if not verified and not known:
-        verified = _in_prompt(call, candidates, asked, question)
+        verified = _places_in_prompts(call, candidates, asked, question)
     if verified:
         return [seen for seen, _ in verified], "prompt" if _all_whole(verified) else "dataflow"
     if known and not before and not call.given and candidates:
@@ -439,10 +439,10 @@ def _choose_documents(
     return _end_of_flow(before or sightings, call.given)
 
 
-def _in_prompt(
+def _places_in_prompts(
     call: RootRun, candidates: Sequence[Snapshot], asked: Sequence[ModelRequest], question: str
 ) -> list[tuple[Snapshot, PromptPlace]]:
-    """Return the candidates that are in the models' prompts, in the order of the prompt."""
+    """Return the candidates in the models' prompts with their places, in the prompts' order."""
     if not candidates or not asked:
         return []
     # A text that an earlier turn happens to hold was not retrieved for this one. Turns are separate
@@ -490,7 +490,7 @@ def _through_others(
     prompt holds documents itself, only documents of the same list are added, so that the input of
     a compressor is not. They have the order of their list, since summaries may be made in any.
     """
-    feeding = _feeding(candidates, asked, writers)
+    feeding = _feeding_models(candidates, asked, writers)
     if not feeding:
         return verified
     lists = [*(sighting.documents for sighting in reversed(before)), call.given]
@@ -501,7 +501,7 @@ def _through_others(
     if direct:
         same = next((order for order in orders if direct <= order.keys()), {})
         pool = [seen for seen in candidates if seen.text in same]
-    through = _in_prompt(call, pool, [*feeding, *writers], question)
+    through = _places_in_prompts(call, pool, [*feeding, *writers], question)
     if (len(through), _all_whole(through)) <= (len(verified), _all_whole(verified)):
         return verified
     texts = {seen.text for seen, _ in through}
@@ -514,7 +514,7 @@ def _order_of(documents: Sequence[Snapshot]) -> dict[str, int]:
     return {seen.text: position for position, seen in enumerate(documents)}
 
 
-def _feeding(
+def _feeding_models(
     candidates: Sequence[Snapshot], asked: Sequence[ModelRequest], writers: Sequence[ModelRequest]
 ) -> list[ModelRequest]:
     """Return the models whose texts are in the writers' prompts, or in prompts of such models."""

@@ -261,7 +261,7 @@ class HooksOfCall:
         )
 
     def response(self, outputs: object) -> tuple[str | None] | None:
-        """Run the response hook; None without one, else a tuple of its result, None if it fails."""
+        """Run the response hook; return its result in a tuple, or None without a hook."""
         return self._hooks.run(
             "response", outputs, read=_response, empty=(None,), failed=self.failed
         )

@@ -140,7 +140,7 @@ class CallRuns(Inline):
         except Exception as error:  # noqa: BLE001 -- the boundary
             self._delivery.failure("capture (chain)", error)
 
-    def _open(self, kind: Kind, inputs: object, run_id: UUID, about: dict[str, Any]) -> None:
+    def _open_run(self, kind: Kind, inputs: object, run_id: UUID, about: dict[str, Any]) -> None:
         """Add a run to its call; a run without a known parent opens a call.
 
         `about` holds the event's other arguments: `parent_run_id`, `tags`, `metadata`, `name`. It
@@ -159,7 +159,7 @@ class CallRuns(Inline):
                     self._note_late(key)
                     return
             if parent is None:
-                parent, known = self._surrounding(), self._runs.get(key)
+                parent, known = self._surrounding_run(), self._runs.get(key)
                 if known is not None and (
                     known.call.tags is about.get("tags")  # the handler is twice in a list
                     or (parent is not None and parent.call is known.call)  # a config, given again
@@ -179,7 +179,7 @@ class CallRuns(Inline):
         except Exception as error:  # noqa: BLE001 -- the boundary
             self._delivery.failure(f"capture ({kind} start)", error)
 
-    def _surrounding(self) -> Run | None:
+    def _surrounding_run(self) -> Run | None:
         """Return this context's run in flight, which surrounds a run without a known parent.
 
         The alternatives of `with_fallbacks` are such runs, and so is a runnable to which the app
@@ -192,7 +192,7 @@ class CallRuns(Inline):
 
     def _ask_tracers(self, call: RootRun) -> None:
         """Ask other tracers for the ids of a call's root, if their handlers see its runs here."""
-        around = self._surrounding()
+        around = self._surrounding_run()
         if around is not None and around.call is call:
             call.traces.ask(call.run_id, _callbacks_here().handlers)
             call.conversation = conversation_in([_config_here().get("configurable") or {}])
@@ -237,7 +237,7 @@ class CallRuns(Inline):
             run_id,
         )
 
-    def _close(
+    def _close_run(
         self, run_id: UUID, outputs: object, inputs: object, error: BaseException | None
     ) -> None:
         """Remove a run from its call; the end of the root ends the call.
@@ -324,7 +324,7 @@ class CallRuns(Inline):
                     self._note_late(key)
 
     def _note_late(self, key: int) -> None:
-        """Remember that events of a run come too late, for a bounded number of runs."""
+        """Remember a run that goes on after its call; the oldest of too many are forgotten."""
         self._late[key] = self._late.get(key, 0) + 1
         while len(self._late) > _MAX_LATE:
             self._late.pop(next(iter(self._late)), None)
@@ -408,7 +408,7 @@ class CallEvents(CallRuns):
                     self._record_documents(run, inputs, tags)
             return
         about = {"parent_run_id": parent_run_id, "tags": tags, "metadata": metadata, "name": name}
-        self._open("chain", inputs, run_id, about)
+        self._open_run("chain", inputs, run_id, about)
 
     def on_chain_end(
         self, outputs: Any, *, run_id: UUID, inputs: Any = None, **kwargs: Any
@@ -425,25 +425,25 @@ class CallEvents(CallRuns):
             if not isinstance(outputs, str):
                 self._record_documents(run, outputs)
             return
-        self._close(run_id, outputs, inputs, None)
+        self._close_run(run_id, outputs, inputs, None)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Close a failed run, with the inputs if the event has them."""
-        self._close(run_id, None, kwargs.get("inputs"), error)
+        self._close_run(run_id, None, kwargs.get("inputs"), error)
 
     def on_retriever_start(
         self, serialized: dict[str, Any], query: str, *, run_id: UUID, **about: Any
     ) -> None:
         """Open a retriever's run."""
-        self._open("retriever", query, run_id, about)
+        self._open_run("retriever", query, run_id, about)
 
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Close a retriever's run and record its documents."""
-        self._close(run_id, documents, None, None)
+        self._close_run(run_id, documents, None, None)
 
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Close a failed retriever's run."""
-        self._close(run_id, None, None, error)
+        self._close_run(run_id, None, None, error)
 
     def on_tool_start(
         self, serialized: dict[str, Any], input_str: str, *, run_id: UUID, **about: Any
@@ -451,27 +451,27 @@ class CallEvents(CallRuns):
         """Open a tool's run."""
         if about.get("name") is None and serialized:
             about["name"] = serialized.get("name")
-        self._open("tool", input_str, run_id, about)
+        self._open_run("tool", input_str, run_id, about)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Close a tool's run; its output, or its message's artifact, may hold documents."""
-        self._close(run_id, output, None, None)
+        self._close_run(run_id, output, None, None)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Close a failed tool's run."""
-        self._close(run_id, None, None, error)
+        self._close_run(run_id, None, None, error)
 
     def on_chat_model_start(
         self, serialized: dict[str, Any], messages: list[list[Any]], *, run_id: UUID, **about: Any
     ) -> None:
         """Open a chat model's run and keep the text of its prompt."""
-        self._open("llm", messages, run_id, about)
+        self._open_run("llm", messages, run_id, about)
 
     def on_llm_start(
         self, serialized: dict[str, Any], prompts: list[str], *, run_id: UUID, **about: Any
     ) -> None:
         """Open a completion model's run and keep its prompt."""
-        self._open("llm", prompts, run_id, about)
+        self._open_run("llm", prompts, run_id, about)
 
     def on_llm_new_token(self, token: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Keep a streamed token: the response of an aborted call is the text so far."""
@@ -482,11 +482,11 @@ class CallEvents(CallRuns):
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Close a model's run and keep its text."""
-        self._close(run_id, response, None, None)
+        self._close_run(run_id, response, None, None)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Close a failed model's run and keep the text that it had generated."""
-        self._close(run_id, kwargs.get("response"), None, error)
+        self._close_run(run_id, kwargs.get("response"), None, error)
 
     def on_interrupt(self, event: Any) -> None:
         """Note that a graph waits at a breakpoint; LangGraph calls this, see `__new__`."""

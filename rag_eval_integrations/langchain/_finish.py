@@ -14,7 +14,7 @@ from rag_eval_integrations.capture._calls import Context, json_object, to_call, 
 from rag_eval_integrations.langchain._context import (
     context_given,
     context_of,
-    context_out,
+    context_of_outputs,
     is_grade,
     only_retrieved,
     writers_of,
@@ -172,7 +172,7 @@ def _answer_and_context(
         and (isinstance(outputs, str) or answer_of(outputs) is None)
         and only_retrieved(call, outputs, asked, inquiries)
     ):
-        out = context_out(call, outputs)  # now: the app may change its outputs
+        out = context_of_outputs(call, outputs)  # now: the app may change its outputs
         return None, lambda: out
     response, writers, known = _response(status, outputs, asked, queries or set())
     if response is None and status == "ok" and queries is not None and writers:

@@ -297,7 +297,7 @@ class RootRun:
     def record_documents(self, run: Run, value: object, *, state: bool = False) -> None:
         """Record the documents in the inputs or outputs of a run, if there are any.
 
-        Those below a retriever do not count; an empty list counts for a retriever only.
+        Runs inside a retriever do not count; an empty list counts for a retriever only.
 
         Args:
             run: the run.
@@ -328,8 +328,8 @@ class RootRun:
     ) -> None:
         """Record the end of a run; for a stream, the end carries the true inputs.
 
-        Of a model, its text; of others, the documents in outputs, artifacts and, if wanted, tools'
-        texts.
+        A model's text is recorded; of other runs, the documents in outputs, artifacts and, where
+        the user wants it, tools' texts.
         """
         if error is not None:
             run.failed, interrupted = _classify_error(error)

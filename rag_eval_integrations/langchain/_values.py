@@ -64,7 +64,7 @@ def message_of(item: object) -> MessageText | None:
 def content_text(content: object) -> str | None:
     """Join the texts of a message's content; other blocks, such as images, are left out.
 
-    None for what is not a content.
+    None for a value that is neither a text nor a list of blocks.
     """
     if isinstance(content, str):
         return builtin_str(content)

@@ -201,7 +201,7 @@ def as_model_under_test(
 
 
 def _is_model(model: Runnable[Any, Any]) -> bool:
-    """Tell whether a runnable is a model, perhaps with bound arguments."""
+    """Return whether a runnable is a model, perhaps with bound arguments."""
     while isinstance(model, RunnableBinding):
         model = model.bound
     return isinstance(model, BaseLanguageModel)

@@ -71,7 +71,7 @@ class RootSpan:
     awaited: object = None
     """The chat engine's response, whose stream has to be written before the call ends."""
     is_session = False
-    """Whether a run without a question is told a person's messages, of which each is a question."""
+    """Whether a run without a question gets a person's messages, each of which is a question."""
     cancelled = False
     """Whether the run was cancelled."""
     part_failed = False
@@ -87,7 +87,7 @@ class RootSpan:
     tool_results: ToolResults
     """The texts of tools in which nodes were seen, in any call."""
     earlier: Sequence[tuple[str, str, list[Snapshot]]] = ()
-    """Name, text and nodes of those of earlier turns that the first chat model was given."""
+    """Name, text and nodes of earlier turns' tool results that the first chat model was shown."""
     _messages: Sequence[Any] = ()
     """The messages of the last chat model."""
     unread: Callable[[object], object] | None = None
@@ -318,7 +318,7 @@ class RootSpan:
         return (Snapshot(text, None, {"tool": name}, None),)
 
     def prompts_of_question(self) -> Iterator[str]:
-        """Yield the prompts of a call that asks something, which an ingestion does not."""
+        """Yield the prompts of a call that has a question; an ingestion has none."""
         if question_of(self._arguments):
             yield from (prompt for _, prompt in self._prompts)
 

@@ -20,7 +20,7 @@ from rag_eval_integrations.capture._calls import (
     left_out,
 )
 from rag_eval_integrations.llama_index._tree import Span, Stage
-from rag_eval_integrations.llama_index._values import part_of, same_text
+from rag_eval_integrations.llama_index._values import is_derived_from, source_of
 from rag_eval_integrations.records.call import DocumentsFrom
 
 # Within one query, chat or tool, a later stage holds what is left of an earlier one.
@@ -213,7 +213,7 @@ def _without_answers(
         """Return whether a node holds an answer and is not a part of a retrieved node."""
         if node.id in known or not _contains_any(node.text, answers):
             return False
-        return part_of(node.text, retrieved) is None
+        return source_of(node.text, retrieved) is None
 
     return [node for node in nodes if not is_answer(node)]
 
@@ -290,7 +290,7 @@ def unused(
         if seen.id in ids:
             return True
         bare = _without_metadata(seen, bodies)
-        if any(same_text(document, [seen, bare]) for document in derived):
+        if any(is_derived_from(document, [seen, bare]) for document in derived):
             return True
         return _is_inside(bare.text, documents, bodies)
 

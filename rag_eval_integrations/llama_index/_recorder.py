@@ -431,7 +431,7 @@ class Recorder:
             self._late.pop(span_id, None)
 
     def _note_late(self, span_id: str) -> None:
-        """Remember that events of a span come too late, for a bounded number of spans."""
+        """Remember a span that goes on after its call; the oldest of too many are forgotten."""
         self._late[span_id] = None
         while len(self._late) > _MAX_LATE:
             self._late.pop(next(iter(self._late)), None)

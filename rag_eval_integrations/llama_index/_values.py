@@ -312,7 +312,7 @@ def document_snapshot(node: Any, score: float | None, mode: str = _LLM_MODE) -> 
     return split_header(seen, body_of(node, seen.text))
 
 
-def same_text(node: Snapshot, retrieved: Sequence[Snapshot]) -> bool:
+def is_derived_from(node: Snapshot, retrieved: Sequence[Snapshot]) -> bool:
     """Return whether a node is a part of a retrieved node, or composed of retrieved nodes."""
     longest = max(node.text.split("\n"), key=len).strip()
     return any(
@@ -320,8 +320,8 @@ def same_text(node: Snapshot, retrieved: Sequence[Snapshot]) -> bool:
     )
 
 
-def part_of(text: str, nodes: Sequence[Snapshot]) -> Snapshot | None:
-    """Return the node that has all lines of a text but a citation's number; None without one."""
+def source_of(text: str, nodes: Sequence[Snapshot]) -> Snapshot | None:
+    """Return the node that has all lines of a citation engine's text; None without one."""
     lines = [line.strip() for line in _NUMBER.sub("", text, count=1).split("\n")]
     for node in nodes:
         if all(line in node.text for line in lines):
@@ -333,7 +333,7 @@ def with_source_id(seen: Snapshot, retrieved: Sequence[Snapshot]) -> Snapshot:
     """Give a citation engine's node the id of the retrieved node of which it is a part."""
     if not _NUMBER.search(f"{seen.header}\n"):
         return seen
-    whole = part_of(seen.text, retrieved)
+    whole = source_of(seen.text, retrieved)
     return seen if whole is None else seen._replace(id=whole.id)
 
 
