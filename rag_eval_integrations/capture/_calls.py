@@ -76,10 +76,7 @@ def json_object(mapping: Mapping[Any, object], depth: int = 0) -> dict[str, Json
 
 
 def _json_number(value: numbers.Real) -> JsonValue:
-    """Return a number as JSON takes it; a text for NaN, infinity and huge integers.
-
-    A huge integer becomes a text with its number of bits; numbers of other types become floats.
-    """
+    """Return a number as JSON takes it; NaN, infinity and huge integers become texts."""
     if isinstance(value, numbers.Integral):
         whole = int(value)
         return whole if whole.bit_length() <= _MAX_BITS else f"{whole.bit_length()}-bit integer"
@@ -304,7 +301,6 @@ def left_out(retrieved: Sequence[Snapshot], used: Sequence[Snapshot]) -> list[Sn
     number = Counter(document.text for document in retrieved)
 
     def is_used(document: Snapshot) -> bool:
-        """Return whether a retrieved document is among the used ones."""
         namesakes = by_text.get(document.text, ())
         if number[document.text] <= len(namesakes):
             return True

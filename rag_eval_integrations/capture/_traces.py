@@ -72,10 +72,7 @@ class CallTraces:
             self.ask(run_id, ())
 
     def _current_spans(self) -> _Spans:
-        """Return this context's open spans of OpenTelemetry and MLflow, by source.
-
-        Failures of these libraries are counted.
-        """
+        """Return this context's open spans of OpenTelemetry and MLflow, by source."""
         otel, mlflow = sys.modules.get("opentelemetry.trace"), sys.modules.get("mlflow")
         if otel is None and mlflow is None:
             return {}

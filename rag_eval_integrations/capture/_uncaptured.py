@@ -114,7 +114,7 @@ class Uncaptured:
 
     @property
     def count(self) -> int:
-        """Number of such runs."""
+        """Number of runs that could not be captured."""
         return self._runs.count
 
     def note(self, kind: Kind, name: str) -> None:

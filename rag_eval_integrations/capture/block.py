@@ -258,7 +258,7 @@ class capture_call(Captures):  # in lower case, as in contextlib: it is read as 
         return cast("Callable[P, T]", wraps(function)(wrapper))
 
     def _wrap_function(self, function: Callable[..., Any], begin: _Begin) -> Callable[..., Any]:
-        """Wrap a plain function."""
+        """Wrap a plain function, so that each call of it is captured."""
 
         def captured(*args: Any, **kwargs: Any) -> Any:
             call = begin(args, kwargs)
@@ -273,7 +273,7 @@ class capture_call(Captures):  # in lower case, as in contextlib: it is read as 
         return captured
 
     def _wrap_coroutine(self, function: Callable[..., Any], begin: _Begin) -> Callable[..., Any]:
-        """Wrap a coroutine function."""
+        """Wrap a coroutine function, so that each call of it is captured."""
 
         async def captured(*args: Any, **kwargs: Any) -> Any:
             call = begin(args, kwargs)
@@ -427,10 +427,7 @@ class capture_call(Captures):  # in lower case, as in contextlib: it is read as 
         return call
 
     def _end(self, call: CallInProgress, error: BaseException | None) -> None:
-        """Deliver the call, once; failures never reach the app.
-
-        A call without a response of its own gets the stream's text; after an error it has none.
-        """
+        """Deliver the call, once; failures never reach the app."""
         call._leave()
         if call._ended:
             return

@@ -314,7 +314,7 @@ def _list_from(given: object) -> Iterable[object]:
 
 
 def _tags(given: object) -> tuple[str, ...]:
-    """Return tags as texts."""
+    """Return the tags that a user set, each checked to be a text."""
     return tuple(as_text(tag) for tag in _list_from(given))
 
 

@@ -197,7 +197,6 @@ def _with_latest_ids(
     ids = {seen.id for sighting in sightings if sighting.retrieved for seen in sighting.documents}
 
     def retrieved(documents: Sequence[Snapshot]) -> Sequence[Snapshot]:
-        """Return the documents whose ids retrievers gave."""
         return [seen for seen in documents if seen.id in ids]
 
     lists: list[Sequence[Snapshot]] = [sighting.documents for sighting in sightings]
@@ -459,7 +458,7 @@ def _places_in_prompts(
 
 
 def _without_turns(prompt: Sequence[str], earlier: Sequence[str]) -> Sequence[str]:
-    """Drop one of a prompt's messages for every earlier turn with the same text."""
+    """Drop the messages of earlier turns from a prompt, one for each turn."""
     if not earlier:
         return prompt
     left = list(prompt)

@@ -90,10 +90,7 @@ def _by_name(value: object, depth: int) -> Sequence[object]:
 
 
 def _wrapped_document(item: object) -> Sequence[object]:
-    """Return the document that an item of a list wraps, paired with the score beside it.
-
-    An item that wraps several documents gives them without a score.
-    """
+    """Return the document that an item of a list wraps, paired with the score beside it."""
     documents = single_documents(item)
     if len(documents) != 1:
         return documents
@@ -261,7 +258,7 @@ class HooksOfCall:
         )
 
     def response(self, outputs: object) -> tuple[str | None] | None:
-        """Run the response hook; return its result in a tuple, or None without a hook."""
+        """Run the response hook; its result is in a tuple, `(None,)` after a failure, or None."""
         return self._hooks.run(
             "response", outputs, read=_response, empty=(None,), failed=self.failed
         )

@@ -240,10 +240,7 @@ class CallRuns(Inline):
     def _close_run(
         self, run_id: UUID, outputs: object, inputs: object, error: BaseException | None
     ) -> None:
-        """Remove a run from its call; the end of the root ends the call.
-
-        Unknown runs are ignored.
-        """
+        """Remove a run from its call; the end of the root ends the call."""
         key = run_id.int
         if ends := self._late.pop(key, 0):
             if ends > 1:
@@ -268,10 +265,7 @@ class CallRuns(Inline):
     def _close_call(
         self, key: int, root: Run, outputs: object, inputs: object, error: BaseException | None
     ) -> None:
-        """Finish a call when its root ends, and deliver it.
-
-        One that looks like RAG and was not captured is counted.
-        """
+        """Finish a call when its root ends: deliver it, or count it as not captured."""
         call = root.call
         with self._lock:
             if self._calls.close(key) is None:

@@ -181,10 +181,8 @@ def _answer_and_context(
 
 
 def _has_documents(call: RootRun) -> bool:
-    """Return whether a list of documents was seen, or single documents and a question.
-
-    Single documents without a question are being indexed.
-    """
+    """Return whether a list of documents was seen, or single documents and a question."""
+    # Single documents without a question are being indexed.
     return any(call.question or not sighting.alone for sighting in call.sightings)
 
 
@@ -205,10 +203,8 @@ def _history_in_state(messages: object, question: str) -> tuple[Turn, ...]:
 def _answer_in_user_role(
     outputs: object, asked: Sequence[ModelRequest], inquiries: set[str]
 ) -> str | None:
-    """Return the last message if it has the user's role and a model wrote it.
-
-    LangGraph turns the `str` that a node returns into a user's message.
-    """
+    """Return the last message if it has the user's role and a model wrote it."""
+    # LangGraph turns the `str` that a node returns into a user's message.
     messages = outputs.get("messages") if type(outputs) is dict else None
     text = last_text(messages[-1:], HUMAN) if isinstance(messages, LISTS) else None
     return text if text and text not in inquiries and writers_of(text, asked)[1] else None

@@ -107,10 +107,7 @@ def _call_from_values(values: Values) -> RagCall:
 
 
 def _capture_for(documents: object, asked_alone: bool) -> Capture | None:
-    """Mark a call for which no documents were given, or documents without an answer.
-
-    None for a call with documents and an answer.
-    """
+    """Return the mark of a call without documents, or with documents and no answer; else None."""
     if documents is None:  # nobody said what was retrieved
         return Capture(framework="plain")
     # A call without an answer, where none is missing: a retrieval, to be judged as one.

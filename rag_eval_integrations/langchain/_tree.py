@@ -491,10 +491,8 @@ def _is_excerpt(text: str, whole: Collection[str]) -> bool:
 
 
 def _classify_error(error: BaseException) -> tuple[bool, bool]:
-    """Return whether an exception is a failure, and whether it interrupts a graph for its user.
-
-    LangGraph uses exceptions for control flow (a pause, a jump to another graph). Its classes are
-    recognised by name, so that it need not be imported.
-    """
+    """Return whether an exception is a failure, and whether it interrupts a graph for its user."""
+    # LangGraph uses exceptions for control flow (a pause, a jump to another graph). Its classes are
+    # recognised by name, so that it need not be imported.
     names = {kind.__name__ for kind in type(error).__mro__}
     return "GraphBubbleUp" not in names, "GraphInterrupt" in names

@@ -114,10 +114,7 @@ class LangChainModel(FrameworkModel[BaseChatModel, BaseMessage]):
 def _uncached(
     model: BaseChatModel, request: CompletionRequest, sent: Mapping[str, Any]
 ) -> BaseChatModel:
-    """Return the model, without its cache if the answers have to be independent of each other.
-
-    That is a copy; without a cache it is the model itself.
-    """
+    """Return the model, or a copy without its cache if the answers have to be independent."""
     several = request.n > 1 and "n" not in sent
     another = request.seed is not None and "seed" not in sent
     if not (several or another) or model.cache is False:

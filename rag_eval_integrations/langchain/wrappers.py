@@ -137,10 +137,7 @@ class EvaluatedRetriever(Captures, BaseRetriever):
     # --- as a capture ---------------------------------------------------------------------------
 
     def _capturing(self, query: str, manager: Manager) -> AbstractContextManager[OpenRetrieval]:
-        """Capture a `with` block's retrieval, in the surrounding call or as a call of its own.
-
-        A handler that sees it captures it instead.
-        """
+        """Capture a `with` block's retrieval, in the surrounding call or as a call of its own."""
 
         def to_record(retrieval: OpenRetrieval) -> RagCall | None:
             """Make the call of a retrieval; None if a block or a handler has it.

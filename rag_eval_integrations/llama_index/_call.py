@@ -299,10 +299,7 @@ class RootSpan:
         return next((writing for writing in self.writings if writing.response is response), None)
 
     def _tool_text(self, tool: Span, result: object) -> tuple[Snapshot, ...]:
-        """Note a tool's name; return its text as a document, if the user wants that.
-
-        Empty where documents were seen inside of the tool.
-        """
+        """Note a tool's name; return its text as a document, if the user wants that."""
         name = getattr(result, "tool_name", None)
         if not isinstance(name, str):
             return ()
@@ -498,10 +495,7 @@ class RootSpan:
         return self.root.failed or span.alive()
 
     def _settled(self) -> list[FoundNodes]:
-        """Return the sightings of spans that count, with their nodes as snapshots.
-
-        Where the response names its sources, those of the synthesis are left out.
-        """
+        """Return the sightings of spans that count, with their nodes as snapshots."""
         sightings = self._sightings
         if self.part_failed:
             sightings = [sighting for sighting in sightings if self._counts(sighting.span)]

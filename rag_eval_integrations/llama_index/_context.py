@@ -286,7 +286,6 @@ def unused(
     derived = [seen for seen in documents if seen.text not in known]
 
     def is_used(seen: Snapshot) -> bool:
-        """Return whether a part of a node, or all of it in a larger text, is a document."""
         if seen.id in ids:
             return True
         bare = _without_metadata(seen, bodies)

@@ -276,10 +276,7 @@ class Recorder:
     def _parent_in_stream(
         self, streams: tuple[RootSpan, ...], parent: CallSpan | None
     ) -> CallSpan | None:
-        """Return the parent of a span that runs while a stream produces its next token.
-
-        Such a span belongs to the stream's call.
-        """
+        """Return a span's parent: in the call whose stream now produces a token, if any does."""
         for call in streams:
             if self.calls.holds(call.key, call):
                 return parent if parent is not None and parent.call is call else call.root
@@ -320,10 +317,7 @@ class Recorder:
         self.spans[span_id] = call.root
 
     def _end_root(self, call: RootSpan, result: object) -> None:
-        """End a call by what its root returned, or wait for its stream.
-
-        A workflow that returns nothing has failed, or was cancelled.
-        """
+        """End a call with the result of its root, or once the result's stream has ended."""
         call.traces.look_at_end()
         if result is None and call.is_run:  # a workflow that succeeds returns its stop event
             self.end(call, "aborted" if call.cancelled else "error", None)

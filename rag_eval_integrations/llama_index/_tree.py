@@ -174,7 +174,7 @@ class Span:
         return False
 
     def prepares(self, synthesis: Span) -> bool:
-        """Return whether this model runs for the query of a synthesis, outside of a synthesis."""
+        """Return whether this model prepares a synthesis: for the same query, outside of one."""
         return self.scope is synthesis.scope and not self.is_in_synthesis()
 
     def is_below(self, other: Span) -> bool:

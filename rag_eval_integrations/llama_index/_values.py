@@ -79,7 +79,7 @@ def _start_arguments(arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _question_by_name(given: Mapping[str, Any]) -> str | None:
-    """Return the argument that has a usual name of the question; None without one."""
+    """Find the question by its usual names among the arguments; None without one."""
     for name in _QUESTIONS:
         if name in given and (text := text_of(given[name])) is not None:
             return text
@@ -172,7 +172,7 @@ def answer_of(result: object, replies: Sequence[str] = (), depth: int = 0) -> st
 
 
 def texts_in(value: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield the texts in a result that are not of nodes, and the names under which they stand."""
+    """Yield the name and the text of each text in a result, without those of nodes."""
     if isinstance(value, str):
         yield name, value
     elif depth < _MAX_DEPTH and not nodes_of([value]) and not hasattr(value, "get_content"):
@@ -284,13 +284,9 @@ def snapshot(node: Any, score: float | None, mode: str = _LLM_MODE) -> Snapshot:
 
 
 def body_of(node: Any, text: str) -> str | None:
-    """Return a node's own text if its text for a model begins with more than that, else None.
+    """Return a node's own text where the text for models has more before it, else None.
 
-    It begins with metadata, or the number that a citation engine writes into the node.
-
-    Args:
-        node: the node.
-        text: its text as models are shown it.
+    Before it are metadata, or the number that a citation engine writes into the node.
     """
     raw = getattr(node, "text", None)
     body = raw.strip() if isinstance(raw, str) else ""
