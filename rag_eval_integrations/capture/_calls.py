@@ -21,7 +21,7 @@ from rag_eval_integrations.records.call import CaptureStatus, DocumentsFrom, Tra
 
 
 _MAX_DEPTH = 16  # the records refuse more than 64 levels; real metadata has 2 or 3
-_MAX_SHOWN = 200  # characters kept of an object that is not a JSON value
+_MAX_EXCERPT = 200  # characters kept of an object that is not a JSON value
 _MAX_PLAIN = 2**63  # the check against `numbers.Real` takes ten times as long as this one
 _LEAST_MARK = 6  # characters of an image's path, URL or base64
 _MAX_BITS = 8_192  # json.dumps refuses integers of more than 4,300 digits
@@ -54,7 +54,7 @@ def json_value(value: object, depth: int = 0) -> JsonValue:
         if isinstance(value, list | tuple | set | frozenset):
             return [json_value(item, depth + 1) for item in value]
     isoformat = getattr(value, "isoformat", None)
-    return _shown(value, isoformat if callable(isoformat) else None)
+    return _excerpt(value, isoformat if callable(isoformat) else None)
 
 
 def json_object(mapping: Mapping[Any, object], depth: int = 0) -> dict[str, JsonValue]:
@@ -68,7 +68,7 @@ def json_object(mapping: Mapping[Any, object], depth: int = 0) -> dict[str, Json
         elif not (kind is float and isfinite(value)):  # type: ignore[arg-type]  # the same
             value = json_value(value, depth)
         if type(key) is not str:
-            key = _shown(key)
+            key = _excerpt(key)
         elif not key.isascii():
             key = whole_text(key)
         copied[key] = value  # type: ignore[assignment]  # the same
@@ -76,10 +76,7 @@ def json_object(mapping: Mapping[Any, object], depth: int = 0) -> dict[str, Json
 
 
 def _json_number(value: numbers.Real) -> JsonValue:
-    """Return a number as JSON takes it; a text for NaN, infinity and huge integers.
-
-    That of a huge integer says only how many bits it has. Other numbers become floats.
-    """
+    """Return a number as JSON takes it; NaN, infinity and huge integers become texts."""
     if isinstance(value, numbers.Integral):
         whole = int(value)
         return whole if whole.bit_length() <= _MAX_BITS else f"{whole.bit_length()}-bit integer"
@@ -87,10 +84,10 @@ def _json_number(value: numbers.Real) -> JsonValue:
     return number if isfinite(number) else str(number)
 
 
-def _shown(value: object, render: Callable[[], object] | None = None) -> str:
-    """Show an object that is not JSON as a bounded text; its type if that fails."""
+def _excerpt(value: object, render: Callable[[], object] | None = None) -> str:
+    """Return the beginning of an object's text; the name of its type if it cannot be rendered."""
     try:
-        return whole_text(str(value if render is None else render())[:_MAX_SHOWN])
+        return whole_text(str(value if render is None else render())[:_MAX_EXCERPT])
     except Exception:  # noqa: BLE001 -- a framework's object may do anything in its __str__
         return f"<{type(value).__name__}>"
 
@@ -120,7 +117,7 @@ class Snapshot(NamedTuple):
     header: str | None = None
 
     def document(self) -> Document:
-        """Make the record."""
+        """Convert the snapshot to a `Document`."""
         return Document(**self._asdict())
 
 
@@ -190,7 +187,7 @@ def to_call(
         response, reference = _whole_or_none(response), _whole_or_none(reference)
         app, run_id = _whole_or_none(app), _whole_or_none(run_id)
         tags, retrievers = tuple(map(whole_text, tags)), tuple(map(whole_text, retrievers))
-        documents, unused = [*map(_whole_seen, documents)], [*map(_whole_seen, unused)]
+        documents, unused = [*map(_whole_snapshot, documents)], [*map(_whole_snapshot, unused)]
     capture = {
         "framework": framework,
         "run_id": run_id,
@@ -220,8 +217,8 @@ def to_call(
         "alternatives": (),
     }
     if not label:
-        shown = [(seen.header, seen.text) for seen in documents]
-        key = row_key_of(question, shown, response, reference, history, earlier)
+        passages = [(seen.header, seen.text) for seen in documents]
+        key = row_key_of(question, passages, response, reference, history, earlier)
         content["row_key"] = key
         content["id"] = key[:16]
     return trusted(RagCall, content, _CALL_FIELDS)
@@ -232,7 +229,7 @@ def _whole_or_none(text: str | None) -> str | None:
     return None if text is None else whole_text(text)
 
 
-def _whole_seen(seen: Snapshot) -> Snapshot:
+def _whole_snapshot(seen: Snapshot) -> Snapshot:
     """Replace lone surrogates in a snapshot's texts."""
     header = _whole_or_none(seen.header)
     return seen._replace(text=whole_text(seen.text), id=_whole_or_none(seen.id), header=header)
@@ -245,14 +242,14 @@ _DOCUMENT_FIELDS = set(Document.model_fields)
 
 
 def _documents(snapshots: Sequence[Snapshot]) -> tuple[Document, ...]:
-    """Make documents of snapshots, without validating them again."""
+    """Convert snapshots to documents, without validating them again."""
     return tuple([trusted(Document, seen._asdict(), _DOCUMENT_FIELDS) for seen in snapshots])
 
 
 def distinct(documents: Iterable[Snapshot]) -> list[Snapshot]:
-    """Return the documents without those that repeat an earlier one's header and text.
+    """Drop documents that repeat the header and text of an earlier one.
 
-    Two that have ids, and not the same, are two: chunks of overlapping sources, for instance.
+    Documents with different ids are kept: chunks of overlapping sources, for instance.
     """
     first: dict[tuple[str | None, ...], Snapshot] = {}
     for document in documents:
@@ -264,47 +261,52 @@ def distinct(documents: Iterable[Snapshot]) -> list[Snapshot]:
 
 
 def same_id(document: Snapshot, other: Snapshot) -> bool:
-    """Return whether two documents of one text may be one: a copy may lack the id."""
+    """Return whether two documents have the same id, or one has none, as a copy may."""
     return document[1] == other[1] or document[1] is None or other[1] is None
 
 
-def passed_last(
-    shown: Sequence[Snapshot], seen: Sequence[Snapshot], lists: Iterable[Sequence[Snapshot]]
+def choose_namesakes(
+    documents: Sequence[Snapshot], seen: Sequence[Snapshot], lists: Iterable[Sequence[Snapshot]]
 ) -> list[Snapshot]:
-    """Say which documents of one text were shown where more were seen: those passed on last.
+    """Replace documents by those of the same text that the app passed on last.
+
+    Only where more documents of a text were seen than the model was shown: its prompt does not tell
+    which of them it holds.
 
     Args:
-        shown: the documents whose texts were shown.
+        documents: the documents that the model was shown, known by their texts.
         seen: all documents that were seen.
         lists: the lists in which documents were passed on, in order.
     """
-    left = Counter(document.text for document in seen)
-    number = Counter(document.text for document in shown)
-    left.subtract(number)
+    number = Counter(document.text for document in documents)
+    seen_number = Counter(document.text for document in seen)
+    ambiguous = [text for text in number if seen_number[text] > number[text]]
     last: dict[str, list[Snapshot]] = {}
-    for documents in lists if any(left[text] > 0 for text in number) else ():
-        for text in number:
-            same = [each for each in documents if left[text] > 0 and each.text == text]
-            if len(same) >= number[text]:
-                last[text] = same
-    return [last[each.text].pop(0) if each.text in last else each for each in shown]
+    for passed in lists if ambiguous else ():
+        for text in ambiguous:
+            namesakes = [document for document in passed if document.text == text]
+            if len(namesakes) >= number[text]:
+                last[text] = namesakes
+    return [last[each.text].pop(0) if each.text in last else each for each in documents]
 
 
-def left_out(retrieved: Sequence[Snapshot], shown: Sequence[Snapshot]) -> list[Snapshot]:
-    """Return the retrieved documents that are not among the shown ones.
+def left_out(retrieved: Sequence[Snapshot], used: Sequence[Snapshot]) -> list[Snapshot]:
+    """Return the retrieved documents that are not among the used ones.
 
-    Where more of one text were retrieved than shown, the ids tell which.
+    Where more documents of a text were retrieved than used, their ids tell which.
     """
     by_text: dict[str, list[Snapshot]] = {}
-    for document in shown:
+    for document in used:
         by_text.setdefault(document.text, []).append(document)
     number = Counter(document.text for document in retrieved)
-    return [
-        document
-        for document in retrieved
-        if number[document.text] > len(there := by_text.get(document.text, ()))
-        and not any(same_id(document, other) for other in there)
-    ]
+
+    def is_used(document: Snapshot) -> bool:
+        namesakes = by_text.get(document.text, ())
+        if number[document.text] <= len(namesakes):
+            return True
+        return any(same_id(document, other) for other in namesakes)
+
+    return [document for document in retrieved if not is_used(document)]
 
 
 def without_images(context: Context, images: Collection[str]) -> Context:
@@ -316,27 +318,25 @@ def without_images(context: Context, images: Collection[str]) -> Context:
     """
     if not images or not context.unused:
         return context
-    unused = [
-        seen
-        for seen in context.unused
-        if not any(
-            len(mark) >= _LEAST_MARK and mark in image
-            for mark in (seen.text.strip(), *map(str, seen.metadata.values()))
-            for image in images
-        )
-    ]
+    unused = [seen for seen in context.unused if not _is_image(seen, images)]
     return context._replace(unused=unused)
 
 
-def with_earlier(context: Context, older: Sequence[Snapshot]) -> Context:
-    """Put what earlier turns retrieved and the model was shown again behind this turn's documents.
+def _is_image(seen: Snapshot, images: Collection[str]) -> bool:
+    """Return whether a document's text or metadata is part of an image's path, URL or base64."""
+    marks = (seen.text.strip(), *map(str, seen.metadata.values()))
+    return any(mark in image for mark in marks if len(mark) >= _LEAST_MARK for image in images)
 
-    What this turn retrieved again is this turn's, wherever it was shown.
+
+def with_earlier(context: Context, older: Sequence[Snapshot]) -> Context:
+    """Append the documents of earlier turns that the model was shown again.
+
+    A document that this turn retrieved as well counts as this turn's.
     """
     again = [seen for seen in context.unused if not left_out([seen], older)]
     own = distinct([*context.documents, *again])
-    shown, unused = distinct([*own, *older]), left_out(context.unused, again)
-    return context._replace(documents=shown, unused=unused, earlier=len(shown) - len(own))
+    documents, unused = distinct([*own, *older]), left_out(context.unused, again)
+    return context._replace(documents=documents, unused=unused, earlier=len(documents) - len(own))
 
 
 # --- Calls in flight, limited in number and age
@@ -395,15 +395,15 @@ class OpenCalls(Generic[C]):
         return self._calls.pop(key, None)
 
     def expire(self, now: float | None = None) -> list[C]:
-        """Drop calls that are too many or too old, oldest first; return those dropped."""
+        """Drop calls that are too many or too old, oldest first; return the dropped ones."""
         oldest_allowed = (time.monotonic() if now is None else now) - self._ttl
-        out: list[C] = []
+        expired: list[C] = []
         while self._calls:
             key, oldest = next(iter(self._calls.items()))
             if len(self._calls) <= self._max_open and oldest.began >= oldest_allowed:
                 break
             # A garbage collection may have run a stream's finaliser, which closed the call.
             if (call := self._calls.pop(key, None)) is not None:
-                out.append(call)
+                expired.append(call)
                 self.dropped += 1
-        return out
+        return expired

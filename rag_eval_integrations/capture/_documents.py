@@ -32,7 +32,9 @@ _ABOUT = (
 def documents_seen(
     given: object, own: Callable[[Any], Snapshot | None] | None = None
 ) -> list[Snapshot]:
-    """Copy the documents of a list, or of a mapping that holds one under a known name or is one.
+    """Make snapshots of the documents in a list, or in a mapping.
+
+    A mapping holds a list under a known name, or is a document itself.
 
     Args:
         given: the list or mapping; its documents are of any class, texts, or pairs with a score.
@@ -55,7 +57,7 @@ def documents_seen(
 
 
 def document_seen(item: Any, score: object = None) -> Snapshot:
-    """Copy a document of any class, by its attributes or keys.
+    """Make the snapshot of a document of any class, by its attributes or keys.
 
     A text is a document, too, and so is a pair with a score.
 
@@ -115,29 +117,29 @@ def shown_lists(
     name: str = "",
     depth: int = 0,
 ) -> Iterator[list[Snapshot]]:
-    """Yield the lists of documents in a state or a result of which a model was shown one at least.
+    """Yield the lists in a state or a result from which a model was shown at least one document.
 
-    Where no model was seen, those under a name such as `retrieved_docs`.
+    Where no model was seen, the lists under a name such as `retrieved_docs`.
 
     Args:
         value: the state, or a part of it.
         exchange: what models were shown and wrote.
         others: the question and the earlier turns, which are not documents.
         known: texts of documents of which neither copies nor parts are wanted; beside these, a
-            list of nothing but texts may be what was made of them, and does not count.
+            list of nothing but texts may be derived from them, and does not count.
         name: key under which the value stands.
         depth: levels above this value; below the third level nothing is read.
     """
     if isinstance(value, list | tuple):
-        made = known and isinstance(next(iter(value), None), str)
-        documents = [] if made or _NO_DOCUMENTS.search(name) else _entries(value)
+        derived = known and isinstance(next(iter(value), None), str)
+        documents = [] if derived or _NO_DOCUMENTS.search(name) else _documents_in(value)
         documents = [
             seen
             for seen in documents
             if seen.text.strip() not in others and not _is_known(seen.text, known)
         ]
-        shown = any(_is_shown(seen.text.strip(), exchange) for seen in documents)
-        if shown or (documents and not exchange and _DOCUMENTS.search(name)):
+        in_a_prompt = any(_is_shown(seen.text.strip(), exchange) for seen in documents)
+        if in_a_prompt or (documents and not exchange and _DOCUMENTS.search(name)):
             yield documents
     elif depth < _MAX_DEPTH:
         for key, part in fields_of(value).items():
@@ -146,12 +148,12 @@ def shown_lists(
 
 
 def _is_known(text: str, known: Iterable[str]) -> bool:
-    """Return whether a text is a copy or a part of a known one, or holds one."""
+    """Return whether a text is part of a known text, or contains one."""
     return any(text in other or other in text for other in known)
 
 
 def as_json(result: object) -> object:
-    """Return what a tool's text holds as JSON, in a dict; any other value as it is."""
+    """Parse a tool's text as JSON, into a dict; return a value that is not a text as it is."""
     if not isinstance(result, str):
         return result
     with suppress(ValueError):
@@ -159,8 +161,8 @@ def as_json(result: object) -> object:
     return None
 
 
-def _entries(value: Sequence[Any]) -> list[Snapshot]:
-    """Return the entries of a list with their texts; none if there are messages or others."""
+def _documents_in(value: Sequence[Any]) -> list[Snapshot]:
+    """Read a list's entries as documents; none if they are messages or anything else."""
     try:
         documents = (
             []

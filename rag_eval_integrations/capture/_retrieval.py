@@ -85,16 +85,17 @@ class OpenRetrieval:
 
 @contextmanager
 def retrieving(
-    question: str, delivery: TargetDelivery, made: Callable[[OpenRetrieval], RagCall | None]
+    question: str, delivery: TargetDelivery, to_record: Callable[[OpenRetrieval], RagCall | None]
 ) -> Iterator[OpenRetrieval]:
-    """Deliver the retrieval of a `with` block, unless a judge makes it.
+    """Capture the retrieval in a `with` block as a call, unless a judge makes it.
 
     Exceptions of the block are passed on; failures of the capture are counted by `delivery`.
 
     Args:
         question: the retriever's query.
         delivery: receives the call.
-        made: makes the call when the retrieval has ended; None when it is part of another call.
+        to_record: makes the call when the retrieval has ended; None when it is part of another
+            call.
 
     Yields:
         The retrieval; the block sets its `documents`.
@@ -110,7 +111,7 @@ def retrieving(
         with suppress(ValueError):  # a coroutine that is finalized is in another context
             _RETRIEVING.reset(token)
         try:
-            if not suppressed() and (call := made(retrieval)) is not None:
+            if not suppressed() and (call := to_record(retrieval)) is not None:
                 delivery.deliver(call)
         except Exception as failure:  # noqa: BLE001 -- the boundary
             delivery.failure("capture (retriever)", failure)
@@ -135,7 +136,7 @@ def gold_ids(given: object, field: str) -> tuple[str, ...] | None:
 
 
 def gold_by_question(given: object) -> dict[str, tuple[str, ...] | None]:
-    """Read the relevant ids that a wrapper around a retriever is given for its questions.
+    """Check a retriever wrapper's mapping from questions to the ids of relevant documents.
 
     Args:
         given: question → ids; None for none.
@@ -157,7 +158,7 @@ def gold_by_question(given: object) -> dict[str, tuple[str, ...] | None]:
     }
 
 
-def added_to_block(read: Callable[[], Iterable[object]], key_of: Callable[[Any], Hashable]) -> bool:
+def add_to_block(read: Callable[[], Iterable[object]], key_of: Callable[[Any], Hashable]) -> bool:
     """Add documents to the surrounding `capture_call`; return False when there is none.
 
     A document that is already there is not added again. Documents that the app has set to

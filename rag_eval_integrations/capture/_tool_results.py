@@ -19,13 +19,13 @@ class ToolResults:
         self._latest: OrderedDict[int, tuple[str, list[Snapshot]]] = OrderedDict()
 
     def keep(self, name: str, text: str, documents: Sequence[Snapshot]) -> None:
-        """Keep the documents in a tool's text; the text that was used longest ago goes."""
+        """Keep the documents in a tool's text; the least recently used text is dropped."""
         self._latest[hash(text)] = name, list(documents)
         if len(self._latest) > _MOST:
             with suppress(KeyError):  # another thread was faster
                 self._latest.popitem(last=False)
 
-    def of(self, text: str) -> tuple[str, list[Snapshot]] | None:
+    def lookup(self, text: str) -> tuple[str, list[Snapshot]] | None:
         """Return a tool's name and the documents in its text; None for any other text."""
         key = hash(text)
         with suppress(KeyError):

@@ -48,18 +48,18 @@ class CallTraces:
 
     def __init__(self, delivery: TargetDelivery) -> None:
         self._delivery = delivery
-        self._start = self._current()
+        self._start = self._current_spans()
         self._inside: _Spans = {}
         self._end: _Spans = {}
         self._ids: dict[TraceSource, tuple[str, str]] = {}
-        """What tracers answered that were asked for the root's id, which is certain."""
+        """Ids that tracers gave for the root's run id, which are certain."""
         self.begun = False
         """Whether all tracers are known to have begun the call: something runs inside."""
 
     def look_inside(self) -> None:
         """Note the current spans as the first part of the call begins."""
         self.begun = True
-        self._inside = self._current()
+        self._inside = self._current_spans()
 
     def look_at_end(self, run_id: object = None) -> None:
         """Note the current spans as the call ends.
@@ -67,15 +67,12 @@ class CallTraces:
         Args:
             run_id: id of the root run, of which LangChain's tracers are asked if nothing ran in it.
         """
-        self._end = self._current()
+        self._end = self._current_spans()
         if run_id is not None and not self.begun:
             self.ask(run_id, ())
 
-    def _current(self) -> _Spans:
-        """Return the spans that are current in this context, of OpenTelemetry and of MLflow.
-
-        None that has ended; the failures of these libraries are counted.
-        """
+    def _current_spans(self) -> _Spans:
+        """Return this context's open spans of OpenTelemetry and MLflow, by source."""
         otel, mlflow = sys.modules.get("opentelemetry.trace"), sys.modules.get("mlflow")
         if otel is None and mlflow is None:
             return {}
@@ -110,16 +107,16 @@ class CallTraces:
                 instrumentor = openinference.LangChainInstrumentor()
                 # Asked for a span before it instruments, it would print to the app's output.
                 if instrumentor.is_instrumented_by_opentelemetry:
-                    self._answer("openinference", instrumentor.get_span(run_id))
+                    self._keep_ids("openinference", instrumentor.get_span(run_id))
             for handler in handlers:
                 known: Any = handler
-                if isinstance(handler, _class("langfuse.langchain", "CallbackHandler")):
+                if isinstance(handler, _loaded_class("langfuse.langchain", "CallbackHandler")):
                     # It has no public getter: `last_trace_id` is that of any call in progress.
-                    if (made := known._runs.get(run_id)) is not None:
-                        self._ids["langfuse"] = made.trace_id, made.id
-                elif isinstance(handler, _class(_OPENLLMETRY, "TraceloopCallbackHandler")):
-                    self._answer("openllmetry", getattr(known.spans.get(run_id), "span", None))
-                elif isinstance(handler, _class(_LANGSMITH, "LangChainTracer")) and (
+                    if (span := known._runs.get(run_id)) is not None:
+                        self._ids["langfuse"] = span.trace_id, span.id
+                elif isinstance(handler, _loaded_class(_OPENLLMETRY, "TraceloopCallbackHandler")):
+                    self._keep_ids("openllmetry", getattr(known.spans.get(run_id), "span", None))
+                elif isinstance(handler, _loaded_class(_LANGSMITH, "LangChainTracer")) and (
                     run := known.run_map.get(str(run_id))
                 ):
                     self._ids["langsmith"] = str(run.trace_id), str(run.id)
@@ -127,7 +124,7 @@ class CallTraces:
             self._delivery.failure("capture (traces)", error)
 
     def ids(self) -> dict[TraceSource, tuple[str, str]]:
-        """Return the source of each span → its trace id and its own id.
+        """Return trace id and span id of the call's root, by source.
 
         The root's span is the one at the start, unless what was seen inside and at the end shows
         that this was a span around the call.
@@ -146,19 +143,19 @@ class CallTraces:
             ids[source] = root.trace_id, root.span_id
         return ids | self._ids
 
-    def _answer(self, source: TraceSource, span: Any) -> None:
-        """Keep a tracer's ids of the call's span."""
+    def _keep_ids(self, source: TraceSource, span: Any) -> None:
+        """Keep the ids of the span that a tracer has for the call's root."""
         if (seen := _otel_span(span)) is not None:
             self._ids[source] = seen.trace_id, seen.span_id
 
 
-def _class(module: str, name: str) -> Any:
-    """Return a class for `isinstance`, if its module is imported; else what no object is of."""
+def _loaded_class(module: str, name: str) -> Any:
+    """Return a class if its module is imported; else `()`, of which no object is an instance."""
     return getattr(sys.modules.get(module), name, ())
 
 
 def _otel_span(span: Any) -> _SeenSpan | None:
-    """Read the ids of a span of OpenTelemetry; None for one that reaches no service."""
+    """Read the ids of an OpenTelemetry span; None for one that is invalid or not sampled."""
     context = None if span is None else span.get_span_context()
     if context is None or not context.is_valid or not context.trace_flags.sampled:
         return None

@@ -114,11 +114,11 @@ class Uncaptured:
 
     @property
     def count(self) -> int:
-        """Number of such runs."""
+        """Number of runs that could not be captured."""
         return self._runs.count
 
     def note(self, kind: Kind, name: str) -> None:
-        """Count a run; log it if it is the first of its kind.
+        """Count a run that could not be captured; log the first of each kind.
 
         Args:
             kind: what was seen.
@@ -135,7 +135,7 @@ class Uncaptured:
         )
 
     def note_unread(self, result: object) -> None:
-        """Log once that the answer is not to be told among the fields of what a run returned."""
+        """Log once that no answer could be identified in the result of a run."""
         names = ", ".join(
             [repr(name)[:_MOST_NAME] for name in islice(fields_of(result), _MOST_NAMES)]
         )
@@ -176,21 +176,21 @@ class Uncaptured:
                 return
 
 
-def asks(prompts: Iterable[str]) -> bool:
-    """Return whether prompts that nobody has read ask a question, and not for a verdict."""
+def ask_a_question(prompts: Iterable[str]) -> bool:
+    """Return whether one of the prompts asks a question, and not for a verdict."""
     return any(
-        ("?" in prompt or "question" in prompt[:_MOST].lower()) and not is_graders(prompt)
+        ("?" in prompt or "question" in prompt[:_MOST].lower()) and not is_grader_prompt(prompt)
         for prompt in prompts
     )
 
 
-def is_graders(prompt: str) -> bool:
+def is_grader_prompt(prompt: str) -> bool:
     """Return whether a prompt asks for a verdict on documents or an answer."""
     return _GRADER.search(prompt[:_MOST]) is not None
 
 
 def _heading(prompt: str) -> str | None:
-    """Return the words of a prompt behind which documents seem to stand."""
+    """Return a prompt's heading, such as "Context:", that documents seem to follow; else None."""
     text = prompt[:_MOST].lower()
     for word in _WORDS:
         end = 0

@@ -28,7 +28,7 @@ from rag_eval_integrations.capture._delivery import (
     delivery_to,
 )
 from rag_eval_integrations.capture._traces import CallTraces
-from rag_eval_integrations.capture.record import CURRENT, CallInProgress, as_text, made_record
+from rag_eval_integrations.capture.record import CURRENT, CallInProgress, as_text, record_of
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records.call import CaptureStatus
 
@@ -248,17 +248,17 @@ class capture_call(Captures):  # in lower case, as in contextlib: it is read as 
 
         # Web frameworks inspect the kind of the function, so the wrapper has to be of the same.
         if is_kind(inspect.isgeneratorfunction, function):
-            wrapper: Any = self._stream(cast(Any, function), begin)
+            wrapper: Any = self._wrap_stream(cast(Any, function), begin)
         elif is_kind(inspect.isasyncgenfunction, function):
-            wrapper = self._async_stream(cast(Any, function), begin)
+            wrapper = self._wrap_async_stream(cast(Any, function), begin)
         elif is_kind(inspect.iscoroutinefunction, function):
-            wrapper = self._coroutine(cast(Any, function), begin)
+            wrapper = self._wrap_coroutine(cast(Any, function), begin)
         else:
-            wrapper = self._plain(function, begin)
+            wrapper = self._wrap_function(function, begin)
         return cast("Callable[P, T]", wraps(function)(wrapper))
 
-    def _plain(self, function: Callable[..., Any], begin: _Begin) -> Callable[..., Any]:
-        """Wrap a plain function."""
+    def _wrap_function(self, function: Callable[..., Any], begin: _Begin) -> Callable[..., Any]:
+        """Wrap a plain function, so that each call of it is captured."""
 
         def captured(*args: Any, **kwargs: Any) -> Any:
             call = begin(args, kwargs)
@@ -268,12 +268,12 @@ class capture_call(Captures):  # in lower case, as in contextlib: it is read as 
             except BaseException as error:
                 self._end(call, error)
                 raise
-            return self._returned(call, result)
+            return self._end_with_result(call, result)
 
         return captured
 
-    def _coroutine(self, function: Callable[..., Any], begin: _Begin) -> Callable[..., Any]:
-        """Wrap a coroutine function."""
+    def _wrap_coroutine(self, function: Callable[..., Any], begin: _Begin) -> Callable[..., Any]:
+        """Wrap a coroutine function, so that each call of it is captured."""
 
         async def captured(*args: Any, **kwargs: Any) -> Any:
             call = begin(args, kwargs)
@@ -283,20 +283,20 @@ class capture_call(Captures):  # in lower case, as in contextlib: it is read as 
             except BaseException as error:
                 self._end(call, error)
                 raise
-            return self._returned(call, result)
+            return self._end_with_result(call, result)
 
         return captured
 
-    def _returned(self, call: CallInProgress, result: Any) -> Any:
-        """End the call with the function's result; for one that is still to come, when it came.
+    def _end_with_result(self, call: CallInProgress, result: Any) -> Any:
+        """End the call with the function's result, or once a pending result has arrived.
 
         A generator or coroutine ends the call once it was run or dropped, a future once it is done.
         What the app has set on the call stays; failures of the user's readers are counted.
         """
         wrap: Any = {
-            GeneratorType: self._stream,
-            AsyncGeneratorType: self._async_stream,
-            CoroutineType: self._coroutine,
+            GeneratorType: self._wrap_stream,
+            AsyncGeneratorType: self._wrap_async_stream,
+            CoroutineType: self._wrap_coroutine,
         }.get(type(result))
         if wrap is not None:
             call._leave()
@@ -306,7 +306,7 @@ class capture_call(Captures):  # in lower case, as in contextlib: it is read as 
             return later
         if asyncio.isfuture(result):
             call._leave()
-            result.add_done_callback(lambda done: self._done(call, done))
+            result.add_done_callback(lambda done: self._end_with_future(call, done))
             return result
         if not call._ended:
             readers = {"response": self._response or answer_in}
@@ -320,18 +320,18 @@ class capture_call(Captures):  # in lower case, as in contextlib: it is read as 
         self._end(call, None)
         return result
 
-    def _done(self, call: CallInProgress, future: Any) -> None:
-        """End the call with a future that is done."""
+    def _end_with_future(self, call: CallInProgress, future: Any) -> None:
+        """End the call with the result or the error of a future that is done."""
         # `exception()` would mark it as seen, and the app's loop would not log it.
         error = asyncio.CancelledError() if future.cancelled() else future._exception
         if error is None:
-            self._returned(call, future.result())
+            self._end_with_result(call, future.result())
         else:
             self._end(call, error)
 
     # --- streams: the call is current only while an item is produced, not while the app has it
 
-    def _stream(
+    def _wrap_stream(
         self, function: Callable[..., Generator[Any, Any, Any]], begin: _Begin
     ) -> Callable[..., Generator[Any, Any, Any]]:
         """Wrap a generator function: each item is kept, and the call ends with the stream.
@@ -369,10 +369,10 @@ class capture_call(Captures):  # in lower case, as in contextlib: it is read as 
 
         return captured
 
-    def _async_stream(
+    def _wrap_async_stream(
         self, function: Callable[..., AsyncGenerator[Any, Any]], begin: _Begin
     ) -> Callable[..., AsyncGenerator[Any, Any]]:
-        """Wrap an async generator function, as `_stream` wraps a generator function."""
+        """Wrap an async generator function, as `_wrap_stream` wraps a generator function."""
 
         async def captured(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
             call = begin(args, kwargs)
@@ -420,17 +420,14 @@ class capture_call(Captures):  # in lower case, as in contextlib: it is read as 
     # --- start and end of every call
 
     def _begin(self, question: object, app: str | None) -> CallInProgress:
-        """Make the open call, already ended where capture is suppressed."""
+        """Start a call; where capture is suppressed it counts as ended at once."""
         call = CallInProgress(question, app, self._metadata, self._tags)
         call._ended = suppressed()
         call._traces = None if call._ended else CallTraces(self._delivery)
         return call
 
     def _end(self, call: CallInProgress, error: BaseException | None) -> None:
-        """Deliver the call, once; failures never reach the app.
-
-        Without a response of its own it gets the stream's text; after an error, none.
-        """
+        """Deliver the call, once; failures never reach the app."""
         call._leave()
         if call._ended:
             return
@@ -447,7 +444,7 @@ class capture_call(Captures):  # in lower case, as in contextlib: it is read as 
                 call.response = text if status == "ok" else text or None
             if status == "error":
                 call.response = None
-            record = made_record(call, status, latency, call._started_at, self._delivery)
+            record = record_of(call, status, latency, call._started_at, self._delivery)
         except Exception as failure:  # noqa: BLE001 -- the boundary
             self._delivery.failure("capture (end)", failure)
         else:

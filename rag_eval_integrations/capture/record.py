@@ -195,13 +195,13 @@ def record_call(
     call.reference = reference
     call.history = history
     call._traces = CallTraces(delivery)
-    record = made_record(call, "ok", latency_s, started_at, delivery)
+    record = record_of(call, "ok", latency_s, started_at, delivery)
     if not suppressed():
         delivery.deliver(record)
     return record
 
 
-def made_record(
+def record_of(
     call: CallInProgress,
     status: CaptureStatus,
     latency_s: object,
@@ -219,7 +219,7 @@ def made_record(
     """
 
     def read(field: str, reader: Callable[[Any], T], given: object, default: D) -> T | D:
-        """Read a field that the app set; its default, with the failure counted, if that fails."""
+        """Read a field that the app set; if that fails, count it and return the default."""
         if given is None or given is default:
             return default
         try:
@@ -230,10 +230,10 @@ def made_record(
 
     for name in vars(call).keys() - FIELDS:
         message = "capture (%s): a call has no such field, and is delivered without it; %s"
-        delivery.failures.log(("capture", name), message, name, _nearest(name))
-    shown = read("documents", lambda given: _documents(given, delivery), call.documents, None)
+        delivery.failures.log(("capture", name), message, name, _field_hint(name))
+    documents = read("documents", lambda given: _documents(given, delivery), call.documents, None)
     return to_call(
-        Context(shown or (), "none" if shown is None else "dataflow", ()),
+        Context(documents or (), "none" if documents is None else "dataflow", ()),
         framework="plain",
         run_id=None,
         status=status,
@@ -252,8 +252,8 @@ def made_record(
     )
 
 
-def _nearest(name: str) -> str:
-    """Say which field an unknown name stands for, or else which fields there are."""
+def _field_hint(name: str) -> str:
+    """Suggest the field that an unknown name may stand for, else list all fields."""
     fields = sorted(field for field in FIELDS if not field.startswith("_"))
     known = [field for field in fields if name.lower() in NAMES.get(field, ())]
     known += get_close_matches(name, fields, 1)
@@ -287,7 +287,7 @@ def _seconds(given: object) -> float:
 
 
 def _moment(given: object) -> datetime:
-    """Refuse anything but a datetime."""
+    """Return a datetime; refuse anything else."""
     if isinstance(given, datetime):
         return given
     raise TypeError(f"should be a datetime, not {type(given).__name__}")
@@ -314,7 +314,7 @@ def _list_from(given: object) -> Iterable[object]:
 
 
 def _tags(given: object) -> tuple[str, ...]:
-    """Return tags as texts."""
+    """Return the tags that a user set, each checked to be a text."""
     return tuple(as_text(tag) for tag in _list_from(given))
 
 

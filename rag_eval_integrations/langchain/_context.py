@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import itemgetter
 
@@ -20,9 +20,9 @@ from rag_eval_integrations._prompt_search import PromptPlace, headers, in_order,
 from rag_eval_integrations.capture._calls import (
     Context,
     Snapshot,
+    choose_namesakes,
     distinct,
     left_out,
-    passed_last,
     with_earlier,
 )
 from rag_eval_integrations.langchain._documents import (
@@ -57,25 +57,32 @@ def writers_of(
     Returns:
         The models, none if no model wrote the answer; and whether they are known for certain.
     """
-    if response and (plain := response.strip()):
-        texts = [(request, (request.written() or "").strip()) for request in asked]
+    if response and (answer := response.strip()):
+        texts = [(request, request.text_so_far().strip()) for request in asked]
         for request, text in reversed(texts):
-            if text == plain:
+            if text == answer:
                 return (request,), True
-        inside = [(request, text) for request, text in texts if _holds(plain, text)]
+        inside = [(request, text) for request, text in texts if _holds(answer, text)]
         if inside:
-            return [
-                request
-                for position, (request, text) in enumerate(inside)
-                # A draft that a later text repeats is not what was answered.
-                if plain.count(text) > sum(later.count(text) for _, later in inside[position + 1 :])
-            ], True
-        around = [request for request, text in texts if plain in text]
+            return _without_drafts(inside, answer), True
+        around = [request for request, text in texts if answer in text]
         if not around:
             return (), False
-        if len(plain) >= _MIN_TELLING or len(around) == 1:
+        if len(answer) >= _MIN_TELLING or len(around) == 1:
             return around[-1:], True
     return asked[-1:], False
+
+
+def _without_drafts(
+    texts: Sequence[tuple[ModelRequest, str]], answer: str
+) -> Sequence[ModelRequest]:
+    """Drop the models whose texts the answer holds only inside the texts of later models."""
+    writers = []
+    for position, (request, text) in enumerate(texts):
+        repeats = sum(later.count(text) for _, later in texts[position + 1 :])
+        if answer.count(text) > repeats:
+            writers.append(request)
+    return writers
 
 
 def _holds(message: str, text: str) -> bool:
@@ -101,8 +108,8 @@ def context_of(
 ) -> Context:
     """Determine the documents that the writers of the answer saw.
 
-    Those of earlier turns that the writers were shown come behind them. The context also says where
-    the documents were seen, and which retrieved ones were not used. Runs under a failure from which
+    Documents of earlier turns that they were shown again come last. The context also says where the
+    documents were seen, and which retrieved ones were not used. Runs under a failure from which
     a run above recovered are left out. An answer that no model wrote may replace one that the last
     model wrote, or be given after a grader's verdict, whose prompt is not looked at.
 
@@ -121,8 +128,8 @@ def context_of(
     else:
         candidates = list(call.candidates.values())
     if unwritten:
-        asked = [each for each in asked if not is_grade(each.written() or each.arguments, "")]
-        if _one_by_one(call, candidates, asked, question):
+        asked = [each for each in asked if not is_grade(each.text_so_far() or each.arguments, "")]
+        if _asked_one_by_one(call, candidates, asked, question):
             asked = []
         writers = asked[-1:]
     if candidates and writers and not (call.history or call.earlier or call.carried):
@@ -132,38 +139,41 @@ def context_of(
             else [text for request in writers for text in request.prompt]
         )
         if in_order([seen.text for seen in candidates], prompt, question):  # the usual case
-            return Context(_headed(call, candidates, writers, question), "prompt", ())
+            return Context(_with_headers(call, candidates, writers, question), "prompt", ())
 
-    documents, source = _seen(call, sightings, candidates, asked, writers, known, question)
+    documents, source = _choose_documents(
+        call, sightings, candidates, asked, writers, known, question
+    )
     if len(documents) < len(candidates):
-        documents = _with_ids(call, documents, candidates, sightings)
+        documents = _with_latest_ids(call, documents, candidates, sightings)
     if unwritten and call.asked and source == "retriever":
         source = "dataflow"
     every = len(documents) == len(candidates)
-    unused = () if every else _not_in(call, documents, sightings, candidates)
-    results, number, carried = call.earlier, call.of_earlier_turns, _from_the_state(call, sightings)
+    unused = () if every else _unused(call, documents, sightings, candidates)
+    results, number, carried = call.earlier, call.of_earlier_turns, _carried_over(call, sightings)
     own = [seen for seen in documents if seen.text not in carried]
     older = [seen for seen in documents if seen.text in carried]
-    older += _in_results(results[:number], writers, own)
-    if more := _in_results(results[number:], writers, own):
+    older += _from_tool_results(results[:number], writers, own)
+    if more := _from_tool_results(results[number:], writers, own):
         own = distinct([*own, *more])
     if not documents and (older or more):
         source = "prompt"
     context = Context(own, source, unused)
     context = with_earlier(context, older) if older else context
-    return context._replace(documents=_headed(call, context.documents, writers, question))
+    return context._replace(documents=_with_headers(call, context.documents, writers, question))
 
 
-def _headed(
+def _with_headers(
     call: RootRun,
     documents: Sequence[Snapshot],
     writers: Sequence[ModelRequest],
     question: str,
 ) -> Sequence[Snapshot]:
-    """Give documents as header what the app wrote in front of them from their metadata."""
+    """Add headers to documents: what the app wrote in front of each from its metadata."""
     if not any(seen.metadata for seen in documents):
         return documents
-    others = [text for text in (question, *(turn.content for turn in call.history)) if text]
+    turns = [turn.content for turn in call.history]
+    others = [text for text in (question, *turns) if text]
     texts, metadata = [seen.text for seen in documents], [seen.metadata for seen in documents]
     messages = [text for request in writers for text in request.prompt]
     in_front = headers(texts, metadata, messages, others)
@@ -173,7 +183,7 @@ def _headed(
     ]
 
 
-def _with_ids(
+def _with_latest_ids(
     call: RootRun,
     documents: Sequence[Snapshot],
     candidates: Sequence[Snapshot],
@@ -181,42 +191,46 @@ def _with_ids(
 ) -> list[Snapshot]:
     """Return the documents with the ids under which their texts were passed on last.
 
-    Of ids that retrievers gave, if there are any: a step that copies documents may make up its own.
+    Only ids that retrievers gave count, if there are any: a step that copies documents may make up
+    its own.
     """
-    known = {seen.id for sighting in sightings if sighting.retrieved for seen in sighting.documents}
-    lists = [
-        [seen for seen in sighting.documents if not known or seen.id in known]
-        for sighting in sightings
-    ]
-    return [*map(call.candidate, passed_last(documents, candidates, lists))]
+    ids = {seen.id for sighting in sightings if sighting.retrieved for seen in sighting.documents}
+
+    def retrieved(documents: Sequence[Snapshot]) -> Sequence[Snapshot]:
+        return [seen for seen in documents if seen.id in ids]
+
+    lists: list[Sequence[Snapshot]] = [sighting.documents for sighting in sightings]
+    if ids:
+        lists = [*map(retrieved, lists)]
+    return [*map(call.candidate, choose_namesakes(documents, candidates, lists))]
 
 
-def _one_by_one(
+def _asked_one_by_one(
     call: RootRun, candidates: Sequence[Snapshot], asked: Sequence[ModelRequest], question: str
 ) -> bool:
-    """Return whether each model was asked about another document alone, as graders are."""
-    shown = [_in_prompt(call, candidates, (request,), question) for request in asked]
-    single = {verified[0][0].text for verified in shown if verified}
+    """Return whether each model was asked about a different single document, as graders are."""
+    in_prompts = [_places_in_prompts(call, candidates, (request,), question) for request in asked]
+    single = {verified[0][0].text for verified in in_prompts if verified}
     return (
         len(single) > 1
-        and all(len(verified) < 2 for verified in shown)
-        and not _feeding(candidates, asked, asked[-1:])
+        and all(len(verified) < 2 for verified in in_prompts)
+        and not _feeding_models(candidates, asked, asked[-1:])
     )
 
 
-def _in_results(
+def _from_tool_results(
     results: Sequence[tuple[str, str, Sequence[Snapshot]]],
     writers: Sequence[ModelRequest],
     documents: Sequence[Snapshot],
 ) -> list[Snapshot]:
-    """Return what tools found before and the writers were shown beside the documents.
+    """Return the documents in tools' results that the writers were shown beside the given ones.
 
-    A result of which only the text is known is one document, without the text of the documents.
+    A result of which only the text is known is one document, without the texts of the given ones.
     """
-    shown = [message for request in writers for message in request.prompt]
+    messages = [message for request in writers for message in request.prompt]
     older: list[Snapshot] = []
     for _, result, inside in results:
-        if not any(result in message for message in shown):
+        if not _is_in_any(result, messages):
             continue
         if len(inside) > 1 or any(old.id for old in inside):
             older += inside
@@ -229,10 +243,15 @@ def _in_results(
     return older
 
 
-def _from_the_state(call: RootRun, sightings: Sequence[Sighting]) -> set[str]:
+def _is_in_any(text: str, others: Iterable[str]) -> bool:
+    """Return whether a text is part of one of the others."""
+    return any(text in other for other in others)
+
+
+def _carried_over(call: RootRun, sightings: Sequence[Sighting]) -> set[str]:
     """Return the texts of the documents that a graph's state holds from an earlier turn.
 
-    Of those that were not retrieved again or, where no retriever ran, that no step returned.
+    Without those that were retrieved again or, where no retriever ran, that a step returned.
     """
     steps = [sighting for sighting in sightings if sighting.run.parent is not None]
     fresh = [s.documents for s in steps if s.retrieved] or [
@@ -249,12 +268,12 @@ def context_given(
     Seen in the prompt if all of them stand in it whole.
     """
     several = distinct(documents)
-    verified = _in_prompt(call, several, asked, question)
+    verified = _places_in_prompts(call, several, asked, question)
     whole = documents and len(verified) == len(several)
     return Context(
         documents,
-        ("prompt" if whole and _whole(verified) else "dataflow") if documents else "none",
-        _not_in(call, documents, call.sightings, list(call.candidates.values())),
+        ("prompt" if whole and _all_whole(verified) else "dataflow") if documents else "none",
+        _unused(call, documents, call.sightings, list(call.candidates.values())),
     )
 
 
@@ -276,7 +295,7 @@ def only_retrieved(
     for name, text in texts_beside(outputs):
         if text in inquiries or is_no_answer(name, text):
             continue
-        copied = _documents_copied(text, call, asked)
+        copied = _count_copied(text, call, asked)
         if not copied:
             return False
         copies += copied
@@ -297,7 +316,7 @@ def is_grade(outputs: object, question: str) -> bool:
         outputs = _json_in(texts[0][1])
         texts = list(texts_beside(outputs))
     grades = [name for name, text in texts if is_no_answer("", text)]
-    if type(outputs) is dict or isinstance(outputs, BaseModel):  # a mark or a flag is no text
+    if type(outputs) is dict or isinstance(outputs, BaseModel):  # a mark or a flag, not a text
         marks = [name for name, value in dict(outputs).items() if isinstance(value, int | float)]
         grades += [name for name in marks if _GRADE.search(name)]
     return (
@@ -316,21 +335,21 @@ def _json_in(text: str) -> object:
         return None
 
 
-def _documents_copied(text: str, call: RootRun, asked: Sequence[ModelRequest]) -> int:
-    """Return how many documents make up a text that no model wrote; 0 for any other text.
+def _count_copied(text: str, call: RootRun, asked: Sequence[ModelRequest]) -> int:
+    """Return how many documents are copied into a text that consists mostly of documents.
 
-    They make up half of it at least.
+    0 for a text of which they make up less than a half, and for one that a model wrote.
     """
     texts = {candidate.text for candidate in call.candidates.values()}
     inside = [copied for copied in texts if copied and copied in text]
     if 2 * sum(map(len, inside)) < len(text):
         return 0
-    plain = text.strip()
-    pieces = [(request.written() or "").strip() for request in asked]
-    written = any(
-        (len(piece) >= _MIN_TELLING and piece in plain) or plain in piece for piece in pieces
-    )
-    return 0 if written else len(inside)
+    stripped = text.strip()
+    for request in asked:
+        generated = request.text_so_far().strip()
+        if stripped in generated or (len(generated) >= _MIN_TELLING and generated in stripped):
+            return 0
+    return len(inside)
 
 
 def _is_empty(outputs: object) -> bool:
@@ -340,10 +359,10 @@ def _is_empty(outputs: object) -> bool:
     return any(type(part) is list and not part for part in parts)
 
 
-def context_out(call: RootRun, outputs: object) -> Context:
-    """Return the documents that came out of a root which only retrieved.
+def context_of_outputs(call: RootRun, outputs: object) -> Context:
+    """Return the documents in the outputs of a root that only retrieved.
 
-    As documents or as texts; of several, those that the last steps chose.
+    They may be there as texts. Of several, those that the last steps chose.
     """
     sightings = [
         sighting for sighting in call.sightings if not call.any_failed or sighting.run.counts()
@@ -352,22 +371,22 @@ def context_out(call: RootRun, outputs: object) -> Context:
     documents = distinct(call.take(documents_of(outputs) or single_documents(outputs)))
     if not documents:
         copies = [text for _, text in texts_beside(outputs)]
-        documents = [seen for seen in every if any(seen.text in text for text in copies)]
+        documents = [seen for seen in every if _is_in_any(seen.text, copies)]
     source: DocumentsFrom = "dataflow" if documents else "none"
     retrieved = [sighting.documents for sighting in sightings if sighting.retrieved]
     if any(documents == distinct(output) for output in retrieved) or (retrieved and not documents):
         source = "retriever"
     if len(documents) > 1:  # a state may hold the documents as found beside those that were chosen
-        chosen, _ = _flow(
+        chosen, _ = _end_of_flow(
             [sighting for sighting in sightings if sighting.run.parent is not None], call.given
         )
         texts = {seen.text for seen in documents}
         if chosen and {seen.text for seen in chosen} < texts:
             documents, source = chosen, "dataflow"
-    return Context(documents, source, _not_in(call, documents, sightings, every))
+    return Context(documents, source, _unused(call, documents, sightings, every))
 
 
-def _not_in(
+def _unused(
     call: RootRun,
     used: Sequence[Snapshot],
     sightings: Sequence[Sighting],
@@ -379,12 +398,12 @@ def _not_in(
     )
     if not retrieved:
         # Documents that a graph's state holds from an earlier turn were not retrieved in this one.
-        old = _from_the_state(call, sightings)
+        old = _carried_over(call, sightings)
         retrieved = [seen for seen in candidates if seen.text not in old]
     return left_out(retrieved, used)
 
 
-def _seen(
+def _choose_documents(
     call: RootRun,
     sightings: Sequence[Sighting],
     candidates: Sequence[Snapshot],
@@ -395,8 +414,8 @@ def _seen(
 ) -> tuple[Sequence[Snapshot], DocumentsFrom]:
     """Choose the documents that a call used, and say where they were seen.
 
-    Those in the writers' prompts, or in prompts of models that fed these; else those that the flow
-    ends with. None for one that retrieved only after the answer was written.
+    Those in the writers' prompts, or in prompts of models that fed these; else those with which the
+    flow ends. A call that retrieved only after the answer was written used none.
     """
     if writers:
         end = max(request.sightings for request in writers)
@@ -407,36 +426,39 @@ def _seen(
         ]
     else:
         before = list(sightings)
-    verified = _in_prompt(call, candidates, writers, question)
-    if candidates and writers and not (len(verified) == len(candidates) and _whole(verified)):
+    verified = _places_in_prompts(call, candidates, writers, question)
+    if candidates and writers and not (len(verified) == len(candidates) and _all_whole(verified)):
         verified = _through_others(call, candidates, asked, writers, verified, before, question)
     if not verified and not known:
-        verified = _in_prompt(call, candidates, asked, question)
+        verified = _places_in_prompts(call, candidates, asked, question)
     if verified:
-        return [seen for seen, _ in verified], "prompt" if _whole(verified) else "dataflow"
+        return [seen for seen, _ in verified], "prompt" if _all_whole(verified) else "dataflow"
     if known and not before and not call.given and candidates:
         return [], "none"  # retrieved after the answer was written
-    return _flow(before or sightings, call.given)
+    return _end_of_flow(before or sightings, call.given)
 
 
-def _in_prompt(
+def _places_in_prompts(
     call: RootRun, candidates: Sequence[Snapshot], asked: Sequence[ModelRequest], question: str
 ) -> list[tuple[Snapshot, PromptPlace]]:
-    """Return the candidates that are in the models' prompts, in the order of the prompt."""
+    """Return the candidates in the models' prompts with their places, in the prompts' order."""
     if not candidates or not asked:
         return []
     # A text that an earlier turn happens to hold was not retrieved for this one. Turns are separate
     # messages, or part of a message.
     earlier = [turn.content for turn in call.history]
-    prompt = "\n".join([text for request in asked for text in _without(request.prompt, earlier)])
-    written = [text for text in earlier if not any(text in request.prompt for request in asked)]
-    places = reached([seen.text for seen in candidates], prompt, question, written)
+    prompt = "\n".join(
+        [text for request in asked for text in _without_turns(request.prompt, earlier)]
+    )
+    messages = [text for request in asked for text in request.prompt] if earlier else ()
+    inside = [text for text in earlier if text not in messages]
+    places = reached([seen.text for seen in candidates], prompt, question, inside)
     placed = [(seen, place) for seen, place in zip(candidates, places, strict=True) if place]
     return sorted(placed, key=itemgetter(1))
 
 
-def _without(prompt: Sequence[str], earlier: Sequence[str]) -> Sequence[str]:
-    """Drop one message for every earlier turn with the same text."""
+def _without_turns(prompt: Sequence[str], earlier: Sequence[str]) -> Sequence[str]:
+    """Drop the messages of earlier turns from a prompt, one for each turn."""
     if not earlier:
         return prompt
     left = list(prompt)
@@ -446,8 +468,8 @@ def _without(prompt: Sequence[str], earlier: Sequence[str]) -> Sequence[str]:
     return left
 
 
-def _whole(verified: Sequence[tuple[Snapshot, PromptPlace]]) -> bool:
-    """Tell whether every document stands in the prompt as a whole."""
+def _all_whole(verified: Sequence[tuple[Snapshot, PromptPlace]]) -> bool:
+    """Return whether every document stands in the prompt as a whole."""
     return all(place.whole for _, place in verified)
 
 
@@ -467,63 +489,74 @@ def _through_others(
     prompt holds documents itself, only documents of the same list are added, so that the input of
     a compressor is not. They have the order of their list, since summaries may be made in any.
     """
-    feeding = _feeding(candidates, asked, writers)
+    feeding = _feeding_models(candidates, asked, writers)
     if not feeding:
         return verified
-    lists = [
-        {seen.text: place for place, seen in enumerate(documents)}
-        for documents in (*(sighting.documents for sighting in reversed(before)), call.given)
-        if len(documents) > 1  # chains go over the documents of a list one by one
-    ]
+    lists = [*(sighting.documents for sighting in reversed(before)), call.given]
+    # Chains go over the documents of a list one by one.
+    orders = [_order_of(documents) for documents in lists if len(documents) > 1]
     direct = {seen.text for seen, _ in verified}
     pool = candidates
     if direct:
-        same = next((texts for texts in lists if direct <= texts.keys()), {})
+        same = next((order for order in orders if direct <= order.keys()), {})
         pool = [seen for seen in candidates if seen.text in same]
-    through = _in_prompt(call, pool, [*feeding, *writers], question)
-    if (len(through), _whole(through)) <= (len(verified), _whole(verified)):
+    through = _places_in_prompts(call, pool, [*feeding, *writers], question)
+    if (len(through), _all_whole(through)) <= (len(verified), _all_whole(verified)):
         return verified
-    reached_texts = {seen.text for seen, _ in through}
-    order = next((texts for texts in lists if reached_texts <= texts.keys()), None)
+    texts = {seen.text for seen, _ in through}
+    order = next((order for order in orders if texts <= order.keys()), None)
     return through if order is None else sorted(through, key=lambda item: order[item[0].text])
 
 
-def _feeding(
+def _order_of(documents: Sequence[Snapshot]) -> dict[str, int]:
+    """Return the position of each document's text in a list of documents."""
+    return {seen.text: position for position, seen in enumerate(documents)}
+
+
+def _feeding_models(
     candidates: Sequence[Snapshot], asked: Sequence[ModelRequest], writers: Sequence[ModelRequest]
 ) -> list[ModelRequest]:
     """Return the models whose texts are in the writers' prompts, or in prompts of such models."""
     prompts = [(text, request.begun) for request in writers for text in request.prompt]
     feeding: list[ModelRequest] = []
     for request in reversed(asked):
-        text = (request.written() or "").strip()
+        text = request.text_so_far().strip()
         if request in writers or request.is_open or not text:
             continue
-        if any(request.ended < begun and _holds(prompt, text) for prompt, begun in prompts):
-            # What a prompt said before a model wrote it, an example's words for instance, stands in
-            # the writers' prompts for its own sake; but not the words of a document that does not.
-            quoted = any(
-                text in seen.text and not any(seen.text in prompt for prompt, _ in prompts)
-                for seen in candidates
-            )
-            first = min(other.ended for other in asked if (other.written() or "").strip() == text)
-            if not quoted and any(
-                _holds(message, text)
-                for other in asked
-                if other.begun < first
-                for message in other.prompt
-            ):
-                continue
-            feeding.insert(0, request)
-            prompts += [(message, request.begun) for message in request.prompt]
+        if not any(request.ended < begun and _holds(prompt, text) for prompt, begun in prompts):
+            continue
+        # What a prompt said before a model wrote it, an example's words for instance, stands in the
+        # writers' prompts for its own sake; but not the words of a document that does not.
+        messages = [message for message, _ in prompts]
+        quoted = _is_of_absent_document(text, candidates, messages)
+        if not quoted and _was_prompted_before(text, asked):
+            continue
+        feeding.insert(0, request)
+        prompts += [(message, request.begun) for message in request.prompt]
     # Short texts by themselves may be a router's: they count beside a summary.
-    known = any(len((request.written() or "").strip()) >= _MIN_TELLING for request in feeding)
+    known = any(len(request.text_so_far().strip()) >= _MIN_TELLING for request in feeding)
     return feeding if known else []
 
 
-def _flow(
+def _is_of_absent_document(
+    text: str, candidates: Sequence[Snapshot], messages: Sequence[str]
+) -> bool:
+    """Return whether a text is part of a document that none of the messages holds."""
+    documents = [seen.text for seen in candidates if text in seen.text]
+    return any(not _is_in_any(document, messages) for document in documents)
+
+
+def _was_prompted_before(text: str, asked: Sequence[ModelRequest]) -> bool:
+    """Return whether a prompt held a text before any model had written it."""
+    first = min(other.ended for other in asked if other.text_so_far().strip() == text)
+    earlier = [other for other in asked if other.begun < first]
+    return any(_holds(message, text) for other in earlier for message in other.prompt)
+
+
+def _end_of_flow(
     sightings: Sequence[Sighting], given: tuple[Snapshot, ...]
 ) -> tuple[list[Snapshot], DocumentsFrom]:
-    """Return the documents that were passed on last, if the prompt does not show them.
+    """Return the documents that the steps of a call passed on last, and how they are known.
 
     A list replaces the earlier lists of which it is a part, or which are a part of it: so the
     output of a reranker replaces its input, and the lists of two parallel retrievers both stay.

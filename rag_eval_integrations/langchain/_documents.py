@@ -13,7 +13,7 @@ from rag_eval_integrations._answer import fields_of
 from rag_eval_integrations.capture._calls import Snapshot, finite, json_object
 from rag_eval_integrations.capture._delivery import Hooks, text, text_or_none
 from rag_eval_integrations.capture._documents import documents_seen
-from rag_eval_integrations.langchain._values import HUMAN, LISTS, message_of, plain
+from rag_eval_integrations.langchain._values import HUMAN, LISTS, builtin_str, message_of
 from rag_eval_integrations.records import Document
 
 _SCORE_KEYS = ("relevance_score", "score")  # metadata in which rerankers and stores put scores
@@ -72,14 +72,14 @@ def documents_of(value: object, depth: int = 0) -> Sequence[object]:
     for part in parts(value):
         if type(part) is str:
             continue
-        more = documents_of(part, depth + 1) or (_entry(part) if entries else ())
+        more = documents_of(part, depth + 1) or (_wrapped_document(part) if entries else ())
         if more:
             documents = [*documents, *more] if documents else more
     return documents or _by_name(value, depth)
 
 
 def _by_name(value: object, depth: int) -> Sequence[object]:
-    """Return the documents of a dict of nothing but documents, by their ids for example.
+    """Return the values of a dict if all are documents, named by their ids for example.
 
     A single one that is not part of something larger is an argument: `{"doc": document}`.
     """
@@ -89,11 +89,8 @@ def _by_name(value: object, depth: int) -> Sequence[object]:
     return parts if all(map(is_document, parts)) else ()
 
 
-def _entry(item: object) -> Sequence[object]:
-    """Return the document, with its score, that an item of a list wraps.
-
-    Without a score if the item wraps several documents.
-    """
+def _wrapped_document(item: object) -> Sequence[object]:
+    """Return the document that an item of a list wraps, paired with the score beside it."""
     documents = single_documents(item)
     if len(documents) != 1:
         return documents
@@ -128,7 +125,7 @@ def texts_beside(value: object, name: str = "", depth: int = 0) -> Iterator[tupl
     """
     if isinstance(value, str):
         if value.strip():
-            yield name, plain(value)
+            yield name, builtin_str(value)
     elif (message := message_of(value)) is not None:
         if message.text and message.role not in HUMAN:
             yield name, message.text
@@ -145,11 +142,11 @@ def texts_beside(value: object, name: str = "", depth: int = 0) -> Iterator[tupl
 
 def snapshot(document: object, score: object) -> Snapshot:
     """Copy a LangChain document as it is now, with the score beside it, if there is one."""
-    return copied(document, *text_and_metadata(document), score)
+    return snapshot_from(document, *text_and_metadata(document), score)
 
 
 def document_from(document: object) -> Document:
-    """Make the record of a LangChain document."""
+    """Convert a LangChain document to this library's `Document`."""
     return snapshot(document, None).document()
 
 
@@ -160,8 +157,8 @@ def text_and_metadata(document: Any) -> tuple[str, Any]:
     return document.page_content, getattr(document, "metadata", None)
 
 
-def copied(document: object, text: str, raw: Any, score: object) -> Snapshot:
-    """Make the snapshot of a document with this text and metadata."""
+def snapshot_from(document: object, text: str, raw: Any, score: object) -> Snapshot:
+    """Make the snapshot of a document whose text and metadata have been read."""
     metadata = json_object(raw) if raw else {}
     value = None if score is None else finite(score)
     if value is None and metadata:
@@ -170,7 +167,7 @@ def copied(document: object, text: str, raw: Any, score: object) -> Snapshot:
                 value = finite(metadata[key])
     name = _field(document, "id") if type(document) is dict else getattr(document, "id", None)
     return Snapshot(
-        text if type(text) is str else plain(text),
+        text if type(text) is str else builtin_str(text),
         name if name is None or type(name) is str else str(name),
         metadata,
         value,
@@ -190,10 +187,10 @@ def _field(item: object, name: str) -> Any:
 
 
 def _parts_of(kind: type) -> Callable[[Any], Sequence[object]] | None:
-    """Return the function that lists the parts of such values; None if they hold no lists.
+    """Return the function that lists the parts of values of a type; None if they hold no lists.
 
-    For the type of a document, a function that lists nothing. The result is remembered by type; the
-    memory is cleared when it is full.
+    For the type of a document, a function that lists nothing. Results are cached by type; the cache
+    is cleared when it is full.
     """
     parts: Callable[[Any], Any] | None = None
     if issubclass(kind, LISTS):
@@ -261,7 +258,7 @@ class HooksOfCall:
         )
 
     def response(self, outputs: object) -> tuple[str | None] | None:
-        """Run the response hook; None without one, else a tuple of its result, None if it fails."""
+        """Run the response hook; its result is in a tuple, `(None,)` after a failure, or None."""
         return self._hooks.run(
             "response", outputs, read=_response, empty=(None,), failed=self.failed
         )

@@ -17,7 +17,7 @@ from rag_eval_integrations.capture._calls import OpenCalls
 from rag_eval_integrations.capture._delivery import Hooks, TargetDelivery
 from rag_eval_integrations.capture._tool_results import ToolResults
 from rag_eval_integrations.capture._traces import CallTraces
-from rag_eval_integrations.capture._uncaptured import Uncaptured, asks, is_graders
+from rag_eval_integrations.capture._uncaptured import Uncaptured, ask_a_question, is_grader_prompt
 from rag_eval_integrations.capture.record import open_call
 from rag_eval_integrations.langchain._context import is_grade
 from rag_eval_integrations.langchain._documents import may_hold_documents
@@ -129,18 +129,18 @@ class CallRuns(Inline):
 
     # --- the boundary: failures in these methods never reach the app --------------------------
 
-    def _passed(self, run: Run, value: object, tags: list[str] | None = None) -> None:
-        """Look for documents in the inputs or outputs of a chain; a graph's node has `tags`."""
+    def _record_documents(self, run: Run, value: object, tags: list[str] | None = None) -> None:
+        """Record the documents in a chain's inputs or outputs; a graph's node has `tags`."""
         try:
             if may_hold_documents(value):
                 state = False
                 for tag in tags or ():  # `any` would need a generator, which is slow
                     state = state or tag.startswith("graph:step:")
-                run.call.passed(run, value, state=state)
+                run.call.record_documents(run, value, state=state)
         except Exception as error:  # noqa: BLE001 -- the boundary
             self._delivery.failure("capture (chain)", error)
 
-    def _open(self, kind: Kind, inputs: object, run_id: UUID, about: dict[str, Any]) -> None:
+    def _open_run(self, kind: Kind, inputs: object, run_id: UUID, about: dict[str, Any]) -> None:
         """Add a run to its call; a run without a known parent opens a call.
 
         `about` holds the event's other arguments: `parent_run_id`, `tags`, `metadata`, `name`. It
@@ -159,7 +159,7 @@ class CallRuns(Inline):
                     self._note_late(key)
                     return
             if parent is None:
-                parent, known = self._surrounding(), self._runs.get(key)
+                parent, known = self._surrounding_run(), self._runs.get(key)
                 if known is not None and (
                     known.call.tags is about.get("tags")  # the handler is twice in a list
                     or (parent is not None and parent.call is known.call)  # a config, given again
@@ -175,12 +175,12 @@ class CallRuns(Inline):
             call.keys.append(key)
             if not call.traces.begun:
                 self._ask_tracers(call)
-            call.started(run, inputs, about.get("name"))
+            call.record_start(run, inputs, about.get("name"))
         except Exception as error:  # noqa: BLE001 -- the boundary
             self._delivery.failure(f"capture ({kind} start)", error)
 
-    def _surrounding(self) -> Run | None:
-        """Return the run in flight that surrounds a run without a known parent, if there is one.
+    def _surrounding_run(self) -> Run | None:
+        """Return this context's run in flight, which surrounds a run without a known parent.
 
         The alternatives of `with_fallbacks` are such runs, and so is a runnable to which the app
         passes the handler again inside a node, a tool or a lambda.
@@ -192,7 +192,7 @@ class CallRuns(Inline):
 
     def _ask_tracers(self, call: RootRun) -> None:
         """Ask other tracers for the ids of a call's root, if their handlers see its runs here."""
-        around = self._surrounding()
+        around = self._surrounding_run()
         if around is not None and around.call is call:
             call.traces.ask(call.run_id, _callbacks_here().handlers)
             call.conversation = conversation_in([_config_here().get("configurable") or {}])
@@ -206,7 +206,7 @@ class CallRuns(Inline):
         key = run_id.int
         # Nothing runs under a model, and alone it is not a RAG call.
         if kind == "llm" and key not in self._runs:
-            if open_call() is None and asks(prompts := prompt_texts(inputs)):
+            if open_call() is None and ask_a_question(prompts := prompt_texts(inputs)):
                 self._uncaptured.note_answered((), prompts, {})
             return
         name = about.get("name")
@@ -217,7 +217,7 @@ class CallRuns(Inline):
         run = Run(call, None, kind)
         call.keys.append(key)
         if kind == "retriever":
-            call.started(run, inputs, name)
+            call.record_start(run, inputs, name)
         with self._lock:
             known = self._runs.get(key)
             if known is None and key not in self._late:
@@ -237,13 +237,10 @@ class CallRuns(Inline):
             run_id,
         )
 
-    def _close(
+    def _close_run(
         self, run_id: UUID, outputs: object, inputs: object, error: BaseException | None
     ) -> None:
-        """Remove a run from its call; the end of the root ends the call.
-
-        Unknown runs are ignored.
-        """
+        """Remove a run from its call; the end of the root ends the call."""
         key = run_id.int
         if ends := self._late.pop(key, 0):
             if ends > 1:
@@ -253,7 +250,7 @@ class CallRuns(Inline):
         if run is None:
             return
         try:
-            run.call.ended(run, outputs, inputs, error)
+            run.call.record_end(run, outputs, inputs, error)
             if run.kind == "retriever" and type(outputs) is list and Document in map(type, outputs):
                 self._mistakes.log(
                     "document",
@@ -268,10 +265,7 @@ class CallRuns(Inline):
     def _close_call(
         self, key: int, root: Run, outputs: object, inputs: object, error: BaseException | None
     ) -> None:
-        """Finish a call when its root ends, and deliver it.
-
-        One that looks like RAG and was not captured is counted.
-        """
+        """Finish a call when its root ends: deliver it, or count it as not captured."""
         call = root.call
         with self._lock:
             if self._calls.close(key) is None:
@@ -280,7 +274,7 @@ class CallRuns(Inline):
                 self._forget([call])
         ended = None
         try:
-            ended = finish(call, root, outputs, inputs, error, self._unmade)
+            ended = finish(call, root, outputs, inputs, error, self._count_failed_record)
             if ended is None and error is None:
                 self._note_uncaptured(call, root, outputs)
         finally:
@@ -289,7 +283,7 @@ class CallRuns(Inline):
         if ended is not None:
             self._delivery.deliver(ended)
 
-    def _unmade(self, error: Exception) -> None:
+    def _count_failed_record(self, error: Exception) -> None:
         """Count a record that could not be made."""
         self._delivery.failure("capture (record)", error)
 
@@ -302,14 +296,14 @@ class CallRuns(Inline):
         if call.left_to_wrapper or open_call() is not None:
             return
         if root.kind == "chain":
-            grader = any(map(is_graders, call.prompts()))
+            grader = any(map(is_grader_prompt, call.prompts()))
             if call.given or is_grade(outputs, "" if grader else call.question):
                 return
             if len(call.keys) == 1 and call.question and type(outputs) in (str, dict):
                 if answer_of(outputs) not in (None, "", call.question):
                     self._uncaptured.note("root", call.name or root.kind)
                 return
-            call.read_earlier()
+            call.read_tool_results()
             prompts = call.prompts() if call.question else ()
             earlier = {name: bool(documents) for name, _, documents in call.earlier}
             self._uncaptured.note_answered(call.tools, prompts, earlier)
@@ -324,7 +318,7 @@ class CallRuns(Inline):
                     self._note_late(key)
 
     def _note_late(self, key: int) -> None:
-        """Remember that events of a run come too late, for a bounded number of runs."""
+        """Remember a run that goes on after its call; the oldest of too many are forgotten."""
         self._late[key] = self._late.get(key, 0) + 1
         while len(self._late) > _MAX_LATE:
             self._late.pop(next(iter(self._late)), None)
@@ -405,10 +399,10 @@ class CallEvents(CallRuns):
                 if not call.traces.begun:
                     self._ask_tracers(call)
                 if type(inputs) is not str:
-                    self._passed(run, inputs, tags)
+                    self._record_documents(run, inputs, tags)
             return
         about = {"parent_run_id": parent_run_id, "tags": tags, "metadata": metadata, "name": name}
-        self._open("chain", inputs, run_id, about)
+        self._open_run("chain", inputs, run_id, about)
 
     def on_chain_end(
         self, outputs: Any, *, run_id: UUID, inputs: Any = None, **kwargs: Any
@@ -421,29 +415,29 @@ class CallEvents(CallRuns):
             if run.parent.parent is None:
                 run.call.last_output = outputs
             if inputs is not None:
-                self._passed(run, inputs)
+                self._record_documents(run, inputs)
             if not isinstance(outputs, str):
-                self._passed(run, outputs)
+                self._record_documents(run, outputs)
             return
-        self._close(run_id, outputs, inputs, None)
+        self._close_run(run_id, outputs, inputs, None)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Close a failed run, with the inputs if the event has them."""
-        self._close(run_id, None, kwargs.get("inputs"), error)
+        self._close_run(run_id, None, kwargs.get("inputs"), error)
 
     def on_retriever_start(
         self, serialized: dict[str, Any], query: str, *, run_id: UUID, **about: Any
     ) -> None:
         """Open a retriever's run."""
-        self._open("retriever", query, run_id, about)
+        self._open_run("retriever", query, run_id, about)
 
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Close a retriever's run and record its documents."""
-        self._close(run_id, documents, None, None)
+        self._close_run(run_id, documents, None, None)
 
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Close a failed retriever's run."""
-        self._close(run_id, None, None, error)
+        self._close_run(run_id, None, None, error)
 
     def on_tool_start(
         self, serialized: dict[str, Any], input_str: str, *, run_id: UUID, **about: Any
@@ -451,27 +445,27 @@ class CallEvents(CallRuns):
         """Open a tool's run."""
         if about.get("name") is None and serialized:
             about["name"] = serialized.get("name")
-        self._open("tool", input_str, run_id, about)
+        self._open_run("tool", input_str, run_id, about)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Close a tool's run; its output, or its message's artifact, may hold documents."""
-        self._close(run_id, output, None, None)
+        self._close_run(run_id, output, None, None)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Close a failed tool's run."""
-        self._close(run_id, None, None, error)
+        self._close_run(run_id, None, None, error)
 
     def on_chat_model_start(
         self, serialized: dict[str, Any], messages: list[list[Any]], *, run_id: UUID, **about: Any
     ) -> None:
         """Open a chat model's run and keep the text of its prompt."""
-        self._open("llm", messages, run_id, about)
+        self._open_run("llm", messages, run_id, about)
 
     def on_llm_start(
         self, serialized: dict[str, Any], prompts: list[str], *, run_id: UUID, **about: Any
     ) -> None:
         """Open a completion model's run and keep its prompt."""
-        self._open("llm", prompts, run_id, about)
+        self._open_run("llm", prompts, run_id, about)
 
     def on_llm_new_token(self, token: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Keep a streamed token: the response of an aborted call is the text so far."""
@@ -482,11 +476,11 @@ class CallEvents(CallRuns):
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Close a model's run and keep its text."""
-        self._close(run_id, response, None, None)
+        self._close_run(run_id, response, None, None)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Close a failed model's run and keep the text that it had generated."""
-        self._close(run_id, kwargs.get("response"), None, error)
+        self._close_run(run_id, kwargs.get("response"), None, error)
 
     def on_interrupt(self, event: Any) -> None:
         """Note that a graph waits at a breakpoint; LangGraph calls this, see `__new__`."""

@@ -14,7 +14,7 @@ from rag_eval_integrations.capture._calls import Context, json_object, to_call, 
 from rag_eval_integrations.langchain._context import (
     context_given,
     context_of,
-    context_out,
+    context_of_outputs,
     is_grade,
     only_retrieved,
     writers_of,
@@ -46,7 +46,7 @@ def finish(
     error: BaseException | None,
     failed: Callable[[Exception], object],
 ) -> EndedCall | None:
-    """Read what the record of a call that has ended is made of.
+    """Read what the record of an ended call needs from it, and from the user's hooks.
 
     What the user's hooks return goes before what was seen. Runs that failed, and were replaced, do
     not count.
@@ -68,7 +68,7 @@ def finish(
     call.read_states()
     hooks = call.hooks
     hooked = None if hooks is None else hooks.documents(call.inputs, outputs)
-    if not (call.retrievals or call.given or hooked or _documents_passed(call)) or (
+    if not (call.retrievals or call.given or hooked or _has_documents(call)) or (
         root.kind != "chain" and _is_bare(root, call)
     ):
         return None
@@ -101,7 +101,7 @@ def finish(
         context = partial(context_given, call, asked, hooked, question)
     if hooked_response is not None:
         response = hooked_response[0]
-    call.read_earlier()
+    call.read_tool_results()
     call.traces.look_at_end(call.run_id)
     metadata = _metadata(call, outputs, response)
     tags = tuple(map(str, call.tags)) if call.tags else ()
@@ -148,7 +148,7 @@ def _answer_and_context(
     queries: set[str] | None,
     question: str,
 ) -> tuple[str | None, Callable[[], Context]]:
-    """Return the answer, if there is one, and what finds the documents that its writers saw.
+    """Return the answer, and a function that finds the documents that its writers saw.
 
     A chain that only retrieved has no answer, and its documents are those of its output, read at
     once.
@@ -165,14 +165,14 @@ def _answer_and_context(
         text = asked[-1].text  # the usual case
         return text, partial(context_of, call, asked, asked[-1:], known=True, question=question)
     inquiries = {question, *(queries or ())}
-    outputs = _answer_as_users(outputs, asked, inquiries) or outputs
+    outputs = _answer_in_user_role(outputs, asked, inquiries) or outputs
     if (
         status == "ok"
         and queries is not None
         and (isinstance(outputs, str) or answer_of(outputs) is None)
         and only_retrieved(call, outputs, asked, inquiries)
     ):
-        out = context_out(call, outputs)  # now: the app may change its outputs
+        out = context_of_outputs(call, outputs)  # now: the app may change its outputs
         return None, lambda: out
     response, writers, known = _response(status, outputs, asked, queries or set())
     if response is None and status == "ok" and queries is not None and writers:
@@ -180,11 +180,9 @@ def _answer_and_context(
     return response, partial(context_of, call, asked, writers, known=known, question=question)
 
 
-def _documents_passed(call: RootRun) -> bool:
-    """Return whether documents passed: a list, or single ones if there is a question.
-
-    Single documents without a question are being indexed.
-    """
+def _has_documents(call: RootRun) -> bool:
+    """Return whether a list of documents was seen, or single documents and a question."""
+    # Single documents without a question are being indexed.
     return any(call.question or not sighting.alone for sighting in call.sightings)
 
 
@@ -194,7 +192,7 @@ def _is_bare(root: Run, call: RootRun) -> bool:
 
 
 def _history_in_state(messages: object, question: str) -> tuple[Turn, ...]:
-    """Find the earlier turns in a graph's final state; with a checkpointer only that has them."""
+    """Find the earlier turns in a graph's final state, where a checkpointer has added them."""
     if isinstance(messages, LISTS) and question:
         for earlier in (messages, messages[:-1]):  # the last one may be the answer, see below
             if question_of(earlier) == question:
@@ -202,13 +200,11 @@ def _history_in_state(messages: object, question: str) -> tuple[Turn, ...]:
     return ()
 
 
-def _answer_as_users(
+def _answer_in_user_role(
     outputs: object, asked: Sequence[ModelRequest], inquiries: set[str]
 ) -> str | None:
-    """Return what a model wrote last if it is the last message, though as the user's.
-
-    LangGraph makes a user's message of a node's `str`.
-    """
+    """Return the last message if it has the user's role and a model wrote it."""
+    # LangGraph turns the `str` that a node returns into a user's message.
     messages = outputs.get("messages") if type(outputs) is dict else None
     text = last_text(messages[-1:], HUMAN) if isinstance(messages, LISTS) else None
     return text if text and text not in inquiries and writers_of(text, asked)[1] else None
@@ -217,13 +213,13 @@ def _answer_as_users(
 def _status(
     call: RootRun, outputs: object, error: BaseException | None, asked: Sequence[ModelRequest]
 ) -> tuple[CaptureStatus, object]:
-    """Return how a call ended, and its outputs, of a stream that was left what it gave last.
+    """Return how a call ended, and its outputs; for a closed stream, what it gave last.
 
-    Error is what an `Exception` ended, aborted what another one did, and a stream that was closed
-    before it gave the whole answer; interrupted is a graph that waits for its user.
+    `error` after an `Exception`; `aborted` after another exception, and for a stream closed before
+    it gave the whole answer; `interrupted` for a graph that waits for its user.
     """
     left = error is None or isinstance(error, GeneratorExit)
-    if call.interrupted if left else _waits(error):
+    if call.interrupted if left else _is_interrupt(error):
         return "interrupted", outputs
     if not left:
         return "error" if isinstance(error, Exception) else "aborted", outputs
@@ -238,8 +234,8 @@ def _status(
     return ("ok", given) if _is_whole_answer(given, asked) else ("aborted", outputs)
 
 
-def _waits(error: BaseException | None) -> bool:
-    """Return whether a graph ended since it waits for its user."""
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Return whether an exception says that a graph waits for its user."""
     return any(kind.__name__ == "GraphInterrupt" for kind in type(error).__mro__)
 
 
@@ -274,7 +270,7 @@ def _response(
         if asked and asked[-1].is_open:
             generated = "".join(asked[-1].tokens) or None
         else:
-            generated = _last_written(asked, queries)
+            generated = _last_generated(asked, queries)
         # The outputs of a closed stream's root lack the last chunk that the app got.
         if answer is None or (generated or "").startswith(answer):
             answer = generated
@@ -285,35 +281,35 @@ def _response(
             for name, text in texts_beside(outputs)
             if text not in queries and not is_no_answer(name, text)
         ]
-        texts, several = _written_side_by_side([text for _, text in values], asked)
+        texts, several = _generated_values([text for _, text in values], asked)
         if several:
             return (texts.pop() if len(texts) == 1 else None), several, True
         answer = structured_answer(outputs, asked[-1].arguments if asked else None)
-        last = None if answer else _last_written(asked, queries)
+        last = None if answer else _last_generated(asked, queries)
         if last:  # which is in one of the values, or else none says what was returned
             answer = answer_among(values, [last]) if values else last
     return answer, *writers_of(answer, asked)
 
 
-def _last_written(asked: Sequence[ModelRequest], queries: set[str]) -> str | None:
-    """Return the last text of the models that is not a search query."""
-    texts = (request.written() for request in reversed(asked))
+def _last_generated(asked: Sequence[ModelRequest], queries: set[str]) -> str | None:
+    """Return the last text that a model wrote, except for search queries."""
+    texts = (request.text_so_far() for request in reversed(asked))
     return next((text for text in texts if text and text not in queries), None)
 
 
-def _written_side_by_side(
+def _generated_values(
     values: Sequence[str], asked: Sequence[ModelRequest]
 ) -> tuple[set[str], list[ModelRequest]]:
-    """Return the values that models wrote, of outputs that do not say which one is the answer.
+    """Return the values in a root's outputs that models wrote, and these models.
 
-    Only the last one where its model was shown the others. The second item lists the models.
+    Only the last one where its model was shown the others.
     """
     texts = {text.strip(): text for text in values}
-    several = [request for request in asked if (request.written() or "").strip() in texts]
+    several = [request for request in asked if request.text_so_far().strip() in texts]
     prompt = "\n".join(several[-1].prompt) if several else ""
-    if all((other.written() or "").strip() in prompt for other in several[:-1]):
+    if all(other.text_so_far().strip() in prompt for other in several[:-1]):
         several = several[-1:]
-    return {texts[(request.written() or "").strip()] for request in several}, several
+    return {texts[request.text_so_far().strip()] for request in several}, several
 
 
 def _interrupted_answer(outputs: object, answer: str | None) -> str | None:

@@ -32,7 +32,7 @@ from rag_eval_integrations.traces._calls import call_of
 from rag_eval_integrations.traces._langsmith import spans_of
 from rag_eval_integrations.traces._values import fields_of
 
-_PLAIN = ("question", "response", "reference")
+_TEXTS = ("question", "response", "reference")
 
 
 class Values(TypedDict, total=False):
@@ -77,7 +77,7 @@ def call_from(run: object, example: object, values: Values) -> RagCall:
             known = ", ".join(Values.__annotations__)
             why = f"is not a known name; pass a run, a RagCall, or {known}"
             raise ConfigurationError(name, value, why)
-        if name in _PLAIN and value is not None and not isinstance(value, str):
+        if name in _TEXTS and value is not None and not isinstance(value, str):
             raise ConfigurationError(name, value, "should be a string")
     if isinstance(run, RagCall):
         if example is not None or values:
@@ -88,11 +88,11 @@ def call_from(run: object, example: object, values: Values) -> RagCall:
     if run is None and not values:
         known = ", ".join(Values.__annotations__)
         raise ConfigurationError("run", None, f"pass a run, a RagCall, or values: {known}")
-    return _named(values) if run is None else _observed(run, example, values)
+    return _call_from_values(values) if run is None else _call_from_run(run, example, values)
 
 
-def _named(values: Values) -> RagCall:
-    """Make a call of an evaluator's named arguments."""
+def _call_from_values(values: Values) -> RagCall:
+    """Make a call from an evaluator's named arguments."""
     asked_alone = "outputs" not in values and "response" not in values
     documents = _documents_given(values)
     return RagCall(
@@ -102,24 +102,20 @@ def _named(values: Values) -> RagCall:
         reference=_reference_given(values),
         relevant_ids=_relevant_given(values),
         history=history_of(values.get("inputs")),
-        capture=_seen_as(documents, asked_alone),
+        capture=_capture_for(documents, asked_alone),
     )
 
 
-def _seen_as(documents: object, asked_alone: bool) -> Capture | None:
-    """Say how the documents of a call are known, where this is not as usual.
-
-    Where no documents were given (None), from nowhere; where no answer was given with them, from
-    the data flow. With both, None is returned.
-    """
+def _capture_for(documents: object, asked_alone: bool) -> Capture | None:
+    """Return the mark of a call without documents, or with documents and no answer; else None."""
     if documents is None:  # nobody said what was retrieved
         return Capture(framework="plain")
     # A call without an answer, where none is missing: a retrieval, to be judged as one.
     return Capture(framework="plain", documents_from="dataflow") if asked_alone else None
 
 
-def _observed(run: Any, example: Any, values: Values) -> RagCall:
-    """Make a call of a traced run and its example: values that were given go before those."""
+def _call_from_run(run: Any, example: Any, values: Values) -> RagCall:
+    """Make a call from a traced run and its example; values given by name take precedence."""
     inputs, outputs = getattr(run, "inputs", None), getattr(run, "outputs", None)
     asked = getattr(example, "inputs", None)
     call = captured_in(run) or RagCall(
@@ -130,7 +126,7 @@ def _observed(run: Any, example: Any, values: Values) -> RagCall:
     if documents is None:
         documents = call.documents or documents_in(outputs, "outputs")
     if documents is None and call.capture is None:
-        call = call.model_copy(update={"capture": _seen_as(documents, False)})
+        call = call.model_copy(update={"capture": _capture_for(documents, False)})
     fields = {
         "id": str(label) if label else call.id,
         "question": _question_given(values) or call.question or question_of(asked),
@@ -176,28 +172,28 @@ def _documents_given(values: Values) -> tuple[Document, ...] | None:
     `documents` and `context` go before what outputs or inputs hold.
     """
     if "documents" in values:
-        return _all(values["documents"], "documents")
+        return _documents_from(values["documents"], "documents")
     given = values.get("context")
     if given is not None:
-        return _all([given] if isinstance(given, str) else given, "context")
+        return _documents_from([given] if isinstance(given, str) else given, "context")
     documents = documents_in(values.get("outputs"), "outputs")
     documents = documents_in(values.get("inputs"), "inputs") if documents is None else documents
-    return _found_by_tools(values.get("outputs")) if documents is None else documents
+    return _documents_of_tools(values.get("outputs")) if documents is None else documents
 
 
-def _found_by_tools(outputs: object) -> tuple[Document, ...] | None:
-    """Find what tools returned to the last question: their documents, else their texts."""
+def _documents_of_tools(outputs: object) -> tuple[Document, ...] | None:
+    """Find the documents that tools returned since the last question, else the tools' texts."""
     messages = outputs.get("messages") if isinstance(outputs, Mapping) else outputs
-    found: list[object] = []
+    documents: list[object] = []
     for item in messages if isinstance(messages, LISTS) else ():
         message = message_of(item)
         if message is not None and message.role in HUMAN:
-            found = []
+            documents = []
         elif message is not None and message.role == "tool":
             is_dict = isinstance(item, dict)
             artifact = item.get("artifact") if is_dict else getattr(item, "artifact", None)
-            found += documents_of(artifact) or filter(None, [message.text])
-    return _all(found, "outputs['messages']") if found else None
+            documents += documents_of(artifact) or filter(None, [message.text])
+    return _documents_from(documents, "outputs['messages']") if documents else None
 
 
 def reference_in(outputs: object) -> str | None:
@@ -220,12 +216,13 @@ def documents_in(given: object, field: str) -> tuple[Document, ...] | None:
     for key in NAMES["documents"] if isinstance(given, Mapping) else ():
         value = given.get(key)  # type: ignore[attr-defined]  # a mapping, see the line above
         if value is not None:
-            return _all([value] if isinstance(value, str) else value, f"{field}[{key!r}]")
+            value = [value] if isinstance(value, str) else value
+            return _documents_from(value, f"{field}[{key!r}]")
     return None
 
 
-def _all(given: object, field: str) -> tuple[Document, ...]:
-    """Return a list of documents, also from a mapping that holds it."""
+def _documents_from(given: object, field: str) -> tuple[Document, ...]:
+    """Read a user's list of documents, or a mapping that holds one."""
     try:
         return tuple([seen.document() for seen in documents_seen(given)])
     except UnusableError as error:

@@ -7,7 +7,7 @@ are only added to the tree. `finish` interprets them once, at the end of the cal
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -19,12 +19,12 @@ from rag_eval_integrations.capture._tool_results import ToolResults
 from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.langchain._documents import (
     HooksOfCall,
-    copied,
     documents_of,
     is_document,
     may_hold_documents,
     single_documents,
     snapshot,
+    snapshot_from,
     text_and_metadata,
 )
 from rag_eval_integrations.langchain._values import (
@@ -140,9 +140,9 @@ class ModelRequest:
         self.tokens: list[str] = []
         """Tokens streamed so far."""
 
-    def written(self) -> str | None:
-        """Return the text as far as it is known; None when there is none."""
-        return self.text or "".join(self.tokens) or None
+    def text_so_far(self) -> str:
+        """Return the text as far as it is known; empty when there is none."""
+        return self.text or "".join(self.tokens)
 
 
 class RootRun:
@@ -208,7 +208,7 @@ class RootRun:
         self.retrievals: list[RetrieverStart] = []
         self.asked: list[ModelRequest] = []
         self.earlier: list[tuple[str, str, list[Snapshot]]] = []
-        """Name, text and documents of the results in `shown_before`, from `read_earlier` on."""
+        """Name, text and documents of the results in `shown_before`, once they have been read."""
         self._turn = 0
         self.carried: set[str] = set()
         """Texts of the documents that a graph's state held from the start of the call."""
@@ -260,7 +260,7 @@ class RootRun:
             if not self.given:
                 self.states.append((None, inputs, False))
 
-    def started(self, run: Run, inputs: object, name: object) -> None:
+    def record_start(self, run: Run, inputs: object, name: object) -> None:
         """Record the start of a run below the root, or of a root that is not a chain.
 
         Runs inside a retriever are left out.
@@ -292,12 +292,12 @@ class RootRun:
             run.name = str(name or "tool")
             self.tools = (*self.tools, run.name)
         elif may_hold_documents(inputs):
-            self.passed(run, inputs)
+            self.record_documents(run, inputs)
 
-    def passed(self, run: Run, value: object, *, state: bool = False) -> None:
+    def record_documents(self, run: Run, value: object, *, state: bool = False) -> None:
         """Record the documents in the inputs or outputs of a run, if there are any.
 
-        Those below a retriever do not count; an empty list counts for a retriever only.
+        Runs inside a retriever do not count; an empty list counts for a retriever only.
 
         Args:
             run: the run.
@@ -323,14 +323,16 @@ class RootRun:
         elif len(self.states) < _MAX_STATES:
             self.states.append((run, value, state and not self.resumed))
 
-    def ended(self, run: Run, outputs: object, inputs: object, error: BaseException | None) -> None:
+    def record_end(
+        self, run: Run, outputs: object, inputs: object, error: BaseException | None
+    ) -> None:
         """Record the end of a run; for a stream, the end carries the true inputs.
 
-        Of a model, its text; of others, the documents in outputs, artifacts and, if wanted, tools'
-        texts.
+        A model's text is recorded; of other runs, the documents in outputs, artifacts and, where
+        the user wants it, tools' texts.
         """
         if error is not None:
-            run.failed, interrupted = _failure(error)
+            run.failed, interrupted = _classify_error(error)
             self.interrupted = self.interrupted or interrupted
             self.any_failed = self.any_failed or run.failed
         if run.in_retriever:
@@ -344,12 +346,12 @@ class RootRun:
                 asked.arguments = tool_arguments(outputs)
             return
         if inputs is not None and run.parent is not None:  # the root's own are `given`
-            self.passed(run, inputs)
+            self.record_documents(run, inputs)
         if error is None:
             if run.kind == "retriever" or may_hold_documents(outputs):
-                self.passed(run, outputs)
+                self.record_documents(run, outputs)
             if run.kind == "tool":
-                self.passed(run, getattr(outputs, "artifact", None))
+                self.record_documents(run, getattr(outputs, "artifact", None))
                 content = getattr(outputs, "content", outputs)
                 self.states.append((run, content, False))
                 text = content_text(content)
@@ -363,7 +365,7 @@ class RootRun:
                         self.tool_results.keep(run.name, text, distinct(inside))
 
     def take(self, documents: Sequence[object]) -> tuple[Snapshot, ...]:
-        """Copy documents, or pairs of a document and a score, as they are now.
+        """Make snapshots of documents, or of pairs of a document and a score, as they are now.
 
         An object that has passed before is copied again only if it has changed.
         """
@@ -380,33 +382,29 @@ class RootRun:
                 or known[2] != (len(metadata) if metadata else 0)
                 or (score is not None and known[3].score is None)
             ):
-                seen = copied(document, text, metadata, score)
+                seen = snapshot_from(document, text, metadata, score)
                 known = (document, text, len(metadata) if metadata else 0, seen)
                 snapshots[id(document)] = known
                 if self.candidates.setdefault(self._key(seen), seen) is not seen:
-                    self._seen_again(seen)
+                    self._take_reranked_score(seen)
             taken.append(known[3])
         return tuple(taken)
 
     def read_states(self) -> None:
-        """Take lists of texts and plain objects of which a model was shown one as documents.
+        """Take texts and plain objects as documents where a model was shown one of their list.
 
-        A part of an earlier one's text, such as an excerpt for the user, is no document.
+        A part of an earlier document's text, such as an excerpt for the user, is not a document.
         """
         if not self.states:
             return
-        exchange = [("\n".join(each.prompt), each.written() or "") for each in self.asked]
+        exchange = [("\n".join(each.prompt), each.text_so_far()) for each in self.asked]
         others = {self.question, *(turn.content for turn in self.history)}
         known = [seen.text for seen in self.candidates.values()]
         whole: dict[str, Snapshot] = {}
         passed: set[str] = set()
         for run, value, state in self.states if exchange or self.question else ():
             for listed in shown_lists(as_json(value), exchange, others, known):
-                parts = [
-                    seen
-                    for seen in listed
-                    if seen.text in whole or not any(seen.text in text for text in whole)
-                ]
+                parts = [seen for seen in listed if not _is_excerpt(seen.text, whole)]
                 texts = {seen.text for seen in parts}
                 carried = state and not self.given
                 carried = carried and (passed.isdisjoint(texts) or texts <= self.carried)
@@ -423,18 +421,18 @@ class RootRun:
             self.candidates.setdefault(self._key(seen), seen)
         self.states.clear()
 
-    def read_earlier(self) -> None:
-        """Read the results of tools that models were shown, and which of them are documents.
+    def read_tool_results(self) -> None:
+        """Find the documents in tools' results that were among the first model's messages.
 
-        Those in the message itself, or as they were captured when the tool ran. The text of a tool
-        that is known for documents is one where neither has any.
+        They are those in the message itself, or those captured when the tool ran. Where neither has
+        any, the text of a tool that is known for documents is one.
         """
         for message in self.shown_before:
             name, text = message.name or "tool", content_text(message.content) or ""
             artifact = documents_of(message.artifact)
             items = (item[0] if type(item) is tuple else item for item in artifact)
             documents = [seen for item in items if (seen := snapshot(item, None)).text in text]
-            if not documents and (kept := self.tool_results.of(text)):
+            if not documents and (kept := self.tool_results.lookup(text)):
                 documents = list(kept[1])
             known = name in self.document_tools or (self.takes_text and self.takes_text(name))
             if text and known and not documents:
@@ -460,8 +458,8 @@ class RootRun:
             return seen.text
         return seen.text, seen.id
 
-    def _seen_again(self, seen: Snapshot) -> None:
-        """Take the score that a reranker's copy of a document has."""
+    def _take_reranked_score(self, seen: Snapshot) -> None:
+        """Give a known document the score of its copy, which a reranker may have made."""
         key = self._key(seen)
         first = self.candidates[key]
         if first.score is None and seen.score is not None:
@@ -487,11 +485,14 @@ class RootRun:
         self.let_go()
 
 
-def _failure(error: BaseException) -> tuple[bool, bool]:
-    """Return whether an error means that a run failed, and whether a graph waits for its user.
+def _is_excerpt(text: str, whole: Collection[str]) -> bool:
+    """Return whether a text is part of one of the whole texts, without being one of them."""
+    return text not in whole and any(text in other for other in whole)
 
-    LangGraph uses exceptions for control flow (a pause, a jump to another graph). Its classes are
-    recognised by name, so that it need not be imported.
-    """
+
+def _classify_error(error: BaseException) -> tuple[bool, bool]:
+    """Return whether an exception is a failure, and whether it interrupts a graph for its user."""
+    # LangGraph uses exceptions for control flow (a pause, a jump to another graph). Its classes are
+    # recognised by name, so that it need not be imported.
     names = {kind.__name__ for kind in type(error).__mro__}
     return "GraphBubbleUp" not in names, "GraphInterrupt" in names

@@ -64,10 +64,10 @@ def message_of(item: object) -> MessageText | None:
 def content_text(content: object) -> str | None:
     """Join the texts of a message's content; other blocks, such as images, are left out.
 
-    None for what is no content.
+    None for a value that is neither a text nor a list of blocks.
     """
     if isinstance(content, str):
-        return plain(content)
+        return builtin_str(content)
     if not isinstance(content, list):
         return None
     texts = []
@@ -78,8 +78,8 @@ def content_text(content: object) -> str | None:
     return "".join(texts)
 
 
-def plain(text: str) -> str:
-    """Return a plain `str` for LangChain's subclass of it, whose pickles need LangChain."""
+def builtin_str(text: str) -> str:
+    """Convert a subclass of `str`, such as LangChain's, to `str`: its pickles need LangChain."""
     return text if type(text) is str else str.__str__(text)
 
 
@@ -126,7 +126,7 @@ def turns_of(items: object) -> tuple[Turn, ...]:
                 turns.append(Turn(role=role, content=message.text))
         elif isinstance(item, tuple):
             turns += (
-                Turn(role="user", content=plain(item[0])),
+                Turn(role="user", content=builtin_str(item[0])),
                 Turn(role="assistant", content=message.text),
             )
     return tuple(turns)
@@ -204,7 +204,7 @@ def generated_text(result: object) -> str | None:
     for generations in getattr(result, "generations", None) or ():
         for generation in generations:
             text = getattr(generation, "text", None)
-            return plain(text) if isinstance(text, str) else None
+            return builtin_str(text) if isinstance(text, str) else None
     return None
 
 
@@ -237,7 +237,7 @@ def question_of(inputs: object, depth: int = 0) -> str:
     state. A key such as `original_query` goes before messages that end with an answer.
     """
     if isinstance(inputs, str):
-        return plain(inputs)
+        return builtin_str(inputs)
     if inputs is None or depth > _MAX_DEPTH:
         return ""
     message = message_of(inputs)
@@ -253,19 +253,21 @@ def question_of(inputs: object, depth: int = 0) -> str:
             return question
     messages = _field(inputs, "messages")
     if isinstance(messages, LISTS) and messages and isinstance(messages[-1], str):
-        return plain(messages[-1])  # LangChain reads a bare string among messages as the user's
+        return builtin_str(
+            messages[-1]
+        )  # LangChain reads a bare string among messages as the user's
     asked = question_of(messages, depth + 1)
-    return asked if asked and not _answered(messages) else _named_question(inputs) or asked
+    return asked if asked and not _ends_with_answer(messages) else _named_question(inputs) or asked
 
 
 def _named_question(inputs: object) -> str:
     """Return the first text whose key names what the user asks; empty when there is none."""
     named = (value for name, value in fields_of(inputs).items() if _QUESTION.search(str(name)))
-    return next((plain(value) for value in named if isinstance(value, str) and value), "")
+    return next((builtin_str(value) for value in named if isinstance(value, str) and value), "")
 
 
-def _answered(messages: object) -> bool:
-    """Return whether the last message is an answer: what is asked now stands elsewhere."""
+def _ends_with_answer(messages: object) -> bool:
+    """Return whether the last message is an answer, so that the question stands elsewhere."""
     last = message_of(messages[-1]) if isinstance(messages, LISTS) and messages else None
     return last is not None and last.role in AI
 
@@ -291,7 +293,7 @@ def history_of(inputs: object) -> tuple[Turn, ...]:
     messages = _field(inputs, "messages")
     if not isinstance(messages, LISTS):
         return ()
-    if _answered(messages) and question_of(inputs) != question_of(messages):
+    if _ends_with_answer(messages) and question_of(inputs) != question_of(messages):
         return turns_of(messages)
     return turns_before_last_question(messages)
 
@@ -314,7 +316,7 @@ def answer_of(outputs: object, depth: int = 0) -> str | None:
     itself or inside of another value. A message that only calls tools gives None.
     """
     if isinstance(outputs, str):
-        return plain(outputs)
+        return builtin_str(outputs)
     if outputs is None or depth > _MAX_DEPTH:
         return None
     message = message_of(outputs)
@@ -370,12 +372,12 @@ def structured_answer(outputs: object, arguments: object) -> str | None:
         return answer_of(outputs) or _as_json(outputs)
     if type(outputs) is dict and type(arguments) is dict and arguments:
         for value in (outputs, *outputs.values()):
-            if _dumped(value) == arguments:
+            if _as_dict(value) == arguments:
                 return answer_of(value) or json.dumps(json_object(arguments), ensure_ascii=False)
     return None
 
 
-def _dumped(value: object) -> object:
+def _as_dict(value: object) -> object:
     """Return a dict, or a pydantic object as a dict; None for anything else."""
     if type(value) is dict:
         return value

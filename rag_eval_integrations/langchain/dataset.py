@@ -112,7 +112,7 @@ def _fields(item: object, place: str) -> Mapping[str, Any]:
 
 
 def _digest(given: object, reference: str | None) -> str:
-    """Return an id made of a question's input and reference."""
+    """Return an id for an example: a digest of its input and reference."""
     try:
         text = json.dumps([given, reference], sort_keys=True, default=str)
     except Exception:  # noqa: BLE001 -- keys that cannot be sorted, or an object's own `__str__`
@@ -158,7 +158,7 @@ def evaluate_dataset(
             """Invoke the chain in a thread."""
             return in_thread(runnable.invoke, given, config)
 
-        return _loop.run(_evaluated(ask, read, evaluator, options))
+        return _loop.run(_ask_and_evaluate(ask, read, evaluator, options))
 
 
 async def aevaluate_dataset(
@@ -193,7 +193,7 @@ async def aevaluate_dataset(
         OSError: `out` cannot be written.
     """
     runnable, read = _read(chain, examples, evaluator, options)
-    return await _evaluated(runnable.ainvoke, read, evaluator, options)
+    return await _ask_and_evaluate(runnable.ainvoke, read, evaluator, options)
 
 
 _HOOKS = ("documents", "response", "tool_documents")
@@ -233,7 +233,7 @@ def _read(
 
 
 def _asking_options(options: Options) -> AskingOptions:
-    """Return the options that are not for the chain."""
+    """Return the options of asking and evaluating, without those of the chain and the capture."""
     return cast("AskingOptions", {k: v for k, v in options.items() if k not in _OWN})
 
 
@@ -243,7 +243,7 @@ def _handler(target: Callable[[RagCall], object], options: Options) -> RagEvalCa
     return RagEvalCallbackHandler(target, **hooks)
 
 
-async def _evaluated(
+async def _ask_and_evaluate(
     ask: _Ask, examples: list[Example], evaluator: RagEvaluator, options: Options
 ) -> Evaluations:
     """Ask the chain all questions, and evaluate the captured calls."""
@@ -253,13 +253,13 @@ async def _evaluated(
         """Ask the chain a question, and capture the call."""
         given = cast("Example", question).given
 
-        def watched(target: Callable[[RagCall], object]) -> Awaitable[object]:
+        def ask_captured(target: Callable[[RagCall], object]) -> Awaitable[object]:
             """Ask the chain with a handler that captures the call."""
             handler = _handler(target, options)
             return ask(given, merge_configs(config, {"callbacks": [handler]}))
 
         return await captured(
-            question, watched, seconds=timeout, framework="langchain", answer_of=answer_of
+            question, ask_captured, seconds=timeout, framework="langchain", answer_of=answer_of
         )
 
     return await evaluate_asked(examples, answer, evaluator, _asking_options(options))

@@ -54,7 +54,7 @@ def root_of_block(
 
     around = var_child_runnable_config.get() or {}
     manager = CallbackManager.configure(inheritable_callbacks=around.get("callbacks"))
-    # Those of the run around, such as `langgraph_step`, are none of the call's own.
+    # The call does not take over those of the run around it, such as `langgraph_step`.
     manager.tags, manager.inheritable_tags = list(tags), list(tags)
     manager.metadata, manager.inheritable_metadata = dict(metadata or {}), dict(metadata or {})
     if handler not in manager.handlers:

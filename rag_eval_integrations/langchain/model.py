@@ -114,10 +114,7 @@ class LangChainModel(FrameworkModel[BaseChatModel, BaseMessage]):
 def _uncached(
     model: BaseChatModel, request: CompletionRequest, sent: Mapping[str, Any]
 ) -> BaseChatModel:
-    """Return the model, without its cache if the answers have to be independent of each other.
-
-    That is a copy; without a cache it is the model itself.
-    """
+    """Return the model, or a copy without its cache if the answers have to be independent."""
     several = request.n > 1 and "n" not in sent
     another = request.seed is not None and "seed" not in sent
     if not (several or another) or model.cache is False:
@@ -140,7 +137,7 @@ def _messages(result: LLMResult) -> list[BaseMessage]:
 
 
 def _as_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
-    """Return messages as LangChain's."""
+    """Convert messages to LangChain's classes."""
     return [_MESSAGES[message.role](content=message.content) for message in messages]
 
 
@@ -201,7 +198,7 @@ def as_model_under_test(
 
 
 def _is_model(model: Runnable[Any, Any]) -> bool:
-    """Tell whether a runnable is a model, perhaps with bound arguments."""
+    """Return whether a runnable is a model, perhaps with bound arguments."""
     while isinstance(model, RunnableBinding):
         model = model.bound
     return isinstance(model, BaseLanguageModel)
@@ -223,11 +220,11 @@ class RunnableModel:
         kinds = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
         messages = [kinds[m.role](content=m.content) for m in request.messages]
 
-        def sync(runnable: Runnable[Any, Any]) -> object:
-            """Invoke the runnable."""
+        def invoke(runnable: Runnable[Any, Any]) -> object:
+            """Invoke the runnable with the messages."""
             return runnable.invoke(messages)
 
-        output = await self._borrowed.ask(self.name, sync)
+        output = await self._borrowed.ask(self.name, invoke)
         text = _text_of(output, self.name)
         return Completion(
             choices=(Choice(text=text, finish_reason="stop"),), usage=Usage(requests=1)
@@ -255,12 +252,12 @@ class RunnableApp:
         given: object = dict(inputs) if self._takes == "inputs" else text
         calls: list[RagCall] = []
 
-        def run(runnable: Runnable[Any, Any]) -> object:
+        def invoke_captured(runnable: Runnable[Any, Any]) -> object:
             """Invoke the runnable with a handler that captures the call."""
             handler = RagEvalCallbackHandler(calls.append)
             return runnable.invoke(given, config={"callbacks": [handler]})
 
-        output = await self._borrowed.ask(self.name, run)
+        output = await self._borrowed.ask(self.name, invoke_captured)
         documents = calls[-1].documents if calls else ()
         return RagCall(text, documents, _text_of(output, self.name))
 

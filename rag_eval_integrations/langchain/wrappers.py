@@ -22,7 +22,7 @@ from rag_eval_integrations.capture._calls import json_object
 from rag_eval_integrations.capture._delivery import Captures, TargetDelivery, delivery_to
 from rag_eval_integrations.capture._retrieval import (
     OpenRetrieval,
-    added_to_block,
+    add_to_block,
     gold_by_question,
     retrieving,
 )
@@ -119,8 +119,8 @@ class EvaluatedRetriever(Captures, BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
-        with self._watched(query, run_manager) as retrieval:
-            config = _below(run_manager.get_child(), kwargs.pop(_CONFIG, None))
+        with self._capturing(query, run_manager) as retrieval:
+            config = _config_below(run_manager.get_child(), kwargs.pop(_CONFIG, None))
             documents = self.retriever.invoke(query, config, **{**self.defaults, **kwargs})
             retrieval.documents = documents
         return documents
@@ -128,27 +128,24 @@ class EvaluatedRetriever(Captures, BaseRetriever):
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
-        with self._watched(query, run_manager) as retrieval:
-            config = _below(run_manager.get_child(), kwargs.pop(_CONFIG, None))
+        with self._capturing(query, run_manager) as retrieval:
+            config = _config_below(run_manager.get_child(), kwargs.pop(_CONFIG, None))
             documents = await self.retriever.ainvoke(query, config, **{**self.defaults, **kwargs})
             retrieval.documents = documents
         return documents
 
     # --- as a capture ---------------------------------------------------------------------------
 
-    def _watched(self, query: str, manager: Manager) -> AbstractContextManager[OpenRetrieval]:
-        """Return the retrieval, which joins the surrounding call or becomes a call.
+    def _capturing(self, query: str, manager: Manager) -> AbstractContextManager[OpenRetrieval]:
+        """Capture a `with` block's retrieval, in the surrounding call or as a call of its own."""
 
-        A handler that sees it captures it instead.
-        """
-
-        def made(retrieval: OpenRetrieval) -> RagCall | None:
+        def to_record(retrieval: OpenRetrieval) -> RagCall | None:
             """Make the call of a retrieval; None if a block or a handler has it.
 
             A handler that listens there leaves the run to this wrapper.
             """
             documents = retrieval.documents
-            if added_to_block(lambda: documents, _key_of):
+            if add_to_block(lambda: documents, _key_of):
                 return None
             if _seen_by_a_handler(manager):
                 return None
@@ -166,15 +163,15 @@ class EvaluatedRetriever(Captures, BaseRetriever):
             )
             return call.model_copy(update={"relevant_ids": self._gold.get(call.question)})
 
-        return retrieving(query, self._delivery, made)
+        return retrieving(query, self._delivery, to_record)
 
 
 _CONFIG = "rag_eval_config"
 """Keyword that carries a call's config through `BaseRetriever`, which does not pass it on."""
 
 
-def _below(callbacks: BaseCallbackManager, config: RunnableConfig | None) -> RunnableConfig:
-    """Return the wrapped retriever's config: below this run, with the call's `configurable`."""
+def _config_below(callbacks: BaseCallbackManager, config: RunnableConfig | None) -> RunnableConfig:
+    """Return the config for the wrapped retriever: this run's callbacks, and `configurable`."""
     below: RunnableConfig = {"callbacks": callbacks}
     if config is not None and "configurable" in config:
         below["configurable"] = config["configurable"]

@@ -101,7 +101,7 @@ async def aanswer_from(response: object, mode: MetadataMode) -> Answer:
     name = _unread_stream(response)
     if name is None:
         if _is_being_written(response):
-            await _await_written(cast("StreamingAgentChatResponse", response))
+            await _await_writing(cast("StreamingAgentChatResponse", response))
         text = _text_at_hand(response)
     else:
         text = await _reading.get(id(response), read)
@@ -128,9 +128,9 @@ def _unread_stream(response: object) -> str | None:
 
 
 def _text_at_hand(response: object) -> str | None:
-    """Return the text of a response that need not be read; None without one.
+    """Return the text of a response whose stream need not be read; None without one.
 
-    Of a query engine's stream, the text that it has kept. It does not wait: the caller did.
+    A query engine's stream keeps its text. Nothing is waited for: the caller did.
 
     Raises:
         TimeoutError: a chat engine is still writing its stream, after the caller's wait.
@@ -150,7 +150,7 @@ def _text_at_hand(response: object) -> str | None:
 def sources_of(response: object, mode: MetadataMode) -> tuple[Document, ...]:
     """Copy a response's source nodes, with ids, metadata and scores.
 
-    Of an agent's response, which has none, those of its tools' outputs.
+    An agent's response has none: its documents are the source nodes of its tools' outputs.
     """
     nodes = nodes_of(response)
     if not nodes:  # an agent's output has the responses of its query engines in its tool calls
@@ -177,7 +177,7 @@ def document_from(node: BaseNode | NodeWithScore) -> Document:
 
 
 def _document(node: Any, score: object, mode: MetadataMode) -> Document:
-    """Make a document of a node, with its metadata as the header if they stand before the text."""
+    """Make a document of a node; metadata that stand before its text become the header."""
     return document_snapshot(node, finite(score), mode).document()
 
 
@@ -199,7 +199,7 @@ def _read(response: object, name: str) -> str:
         failure = error
         raise
     finally:
-        setattr(response, name, _again(tokens, failure))
+        setattr(response, name, _replay(tokens, failure))
     return _joined(tokens)
 
 
@@ -218,7 +218,7 @@ async def _aread(response: object, name: str) -> str:
         failure = error
         raise
     finally:
-        setattr(response, name, _aagain(tokens, failure))
+        setattr(response, name, _areplay(tokens, failure))
     return _joined(tokens)
 
 
@@ -231,14 +231,14 @@ def _joined(tokens: list[object]) -> str:
     return "".join([piece or "" for piece in pieces])
 
 
-def _again(tokens: list[object], failure: Exception | None) -> Any:
+def _replay(tokens: list[object], failure: Exception | None) -> Any:
     """Yield the tokens of a stream again, and raise its failure again."""
     yield from tokens
     if failure is not None:
         raise failure
 
 
-async def _aagain(tokens: list[object], failure: Exception | None) -> Any:
+async def _areplay(tokens: list[object], failure: Exception | None) -> Any:
     """Yield the tokens of a stream again, and raise its failure again."""
     for token in tokens:
         yield token
@@ -272,7 +272,7 @@ def _state_of(stream: Iterator[str] | AsyncIterator[str] | None) -> _State:
 
 
 def _state_of_async(stream: AsyncGeneratorType[Any, Any]) -> _State:
-    """Tell whether an async generator is fresh, begun or ended."""
+    """Return how far an async generator has been read."""
     if stream.ag_frame is None:
         return "ended"
     if sys.version_info >= (3, 12):  # pragma: no cover
@@ -287,7 +287,7 @@ def _state_of_async(stream: AsyncGeneratorType[Any, Any]) -> _State:
 
 
 def _is_being_written(response: object) -> bool:
-    """Tell whether a chat engine still writes its stream."""
+    """Return whether a chat engine still writes its stream."""
     return (
         isinstance(response, StreamingAgentChatResponse)
         and response.is_writing_to_memory
@@ -309,7 +309,7 @@ def _wait(response: StreamingAgentChatResponse) -> None:
         time.sleep(_POLL)  # some releases (0.14.8) do not keep the thread that writes it
 
 
-async def _await_written(response: StreamingAgentChatResponse) -> None:
+async def _await_writing(response: StreamingAgentChatResponse) -> None:
     """Wait until a chat engine has written its stream, in async code."""
     for _ in range(_POLLS):
         if not _is_being_written(response):

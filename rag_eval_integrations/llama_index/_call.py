@@ -8,15 +8,7 @@ from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import Any
 
-from pydantic import JsonValue
-
-from rag_eval_integrations.capture._calls import (
-    Context,
-    Snapshot,
-    json_object,
-    to_call,
-    with_earlier,
-)
+from rag_eval_integrations.capture._calls import Context, Snapshot, to_call, with_earlier
 from rag_eval_integrations.capture._documents import as_json, shown_lists
 from rag_eval_integrations.capture._tool_results import ToolResults
 from rag_eval_integrations.capture._traces import CallTraces
@@ -27,9 +19,7 @@ from rag_eval_integrations.llama_index._values import (
     answer_of,
     asks_nothing,
     body_of,
-    cited,
     earlier_messages,
-    headed,
     images_of,
     model_arguments,
     nodes_of,
@@ -37,15 +27,17 @@ from rag_eval_integrations.llama_index._values import (
     question_of,
     session_of,
     snapshot,
+    split_header,
     state_of,
     template_messages,
     text_of,
     texts_in,
     turns_of,
     unwrapped,
+    user_tags,
+    with_source_id,
 )
 from rag_eval_integrations.records import RagCall, Turn
-from rag_eval_integrations.records._conversation import with_conversation
 from rag_eval_integrations.records.call import CaptureStatus, EndedCall
 
 _MAX_STATES = 256
@@ -79,7 +71,7 @@ class RootSpan:
     awaited: object = None
     """The chat engine's response, whose stream has to be written before the call ends."""
     is_session = False
-    """Whether a run without a question is told a person's messages, of which each is a question."""
+    """Whether a run without a question gets a person's messages, each of which is a question."""
     cancelled = False
     """Whether the run was cancelled."""
     part_failed = False
@@ -95,7 +87,7 @@ class RootSpan:
     tool_results: ToolResults
     """The texts of tools in which nodes were seen, in any call."""
     earlier: Sequence[tuple[str, str, list[Snapshot]]] = ()
-    """Name, text and nodes of those of earlier turns that the first chat model was given."""
+    """Name, text and nodes of earlier turns' tool results that the first chat model was shown."""
     _messages: Sequence[Any] = ()
     """The messages of the last chat model."""
     unread: Callable[[object], object] | None = None
@@ -137,7 +129,7 @@ class RootSpan:
         self._hooks = hooks
         self._arguments = arguments
         self._earlier = earlier_messages(arguments, instance) if method in CHATS else []
-        self._tags = _user_tags(arguments, tags, session_of(arguments, instance))
+        self._tags = user_tags(arguments, tags, session_of(arguments, instance))
         self._snapshots: dict[int, tuple[object, object, object, Snapshot]] = {}
         self._bodies: dict[str, str] = {}
         self._sightings: list[FoundNodes] = []
@@ -147,12 +139,12 @@ class RootSpan:
         self._queries: list[object] = []
         self._states: list[object] = []
         self._workflow: Any = None
-        self._written: list[str] = []
+        self._replies: list[str] = []
         self._prompts: list[tuple[Span, str]] = []
 
     # --- while the call is open -------------------------------------------------------------
 
-    def entered(self, span: Span, arguments: Mapping[str, Any], instance: object) -> None:
+    def record_start(self, span: Span, arguments: Mapping[str, Any], instance: object) -> None:
         """Record a span's start: a retriever, a model, a synthesis's nodes, a stream's writer.
 
         A synthesis forgets the prompts of models that only prepared it.
@@ -167,7 +159,7 @@ class RootSpan:
             nodes = arguments.get("nodes")
             if self._prompts:  # those of models that wrote the query or chose the nodes
                 self._prompts = [
-                    request for request in self._prompts if not _prepares(request[0], span)
+                    request for request in self._prompts if not request[0].prepares(span)
                 ]
             self._sightings.append(FoundNodes(span, list(nodes) if isinstance(nodes, list) else ()))
             if span.scope is self.root:
@@ -178,7 +170,7 @@ class RootSpan:
             span.writing = Writing(instance)
             self.writings = (*self.writings, span.writing)
 
-    def left(self, span: Span, result: object) -> None:
+    def record_result(self, span: Span, result: object) -> None:
         """Record a span's result: retrieved nodes, and the sources of a nested answer or a tool.
 
         A tool's text is kept, too, for later turns in which a model is shown it.
@@ -191,8 +183,8 @@ class RootSpan:
                 self._sightings.append(FoundNodes(span, nodes))
         elif stage == "model":
             if span.arguments is not None:  # a model that sends no events
-                self.asked(span, prompt_in(*model_arguments(span.arguments)))
-                self.wrote(span, result)
+                self.record_prompt(span, prompt_in(*model_arguments(span.arguments)))
+                self.record_reply(span, result)
         elif stage == "answer":
             result = unwrapped(result)
             self._sightings.append(FoundNodes(span, self._take(result), answer_of(result)))
@@ -210,7 +202,7 @@ class RootSpan:
                     str(getattr(result, "tool_name", "tool")),
                     text,
                     [
-                        headed(seen, self._bodies.get(seen.text))
+                        split_header(seen, self._bodies.get(seen.text))
                         for retrieval in below
                         for seen in retrieval.nodes
                         if isinstance(seen, Snapshot) and seen.text in text
@@ -221,10 +213,11 @@ class RootSpan:
             if span.scope is self.root and isinstance(messages, list):
                 self._earlier = messages[:-1]  # the last one is the question
 
-    def asked(self, span: Span, prompt: str, messages: Sequence[Any] = ()) -> None:
+    def record_prompt(self, span: Span, prompt: str, messages: Sequence[Any] = ()) -> None:
         """Record a model's prompt, unless the model only helps to retrieve or to rerank.
 
-        Once where it is reported twice; the oldest go where they are too long together.
+        A prompt that is reported twice is kept once; the oldest are dropped where all together are
+        too long.
         """
         span.arguments = None
         if span.stage in HELPERS:
@@ -236,7 +229,7 @@ class RootSpan:
                     for message in messages
                     if getattr(message, "role", "") == "tool"
                     and (text := text_of(message))
-                    and (kept := self.tool_results.of(text))
+                    and (kept := self.tool_results.lookup(text))
                 ]
             self._messages = messages
             self._images.update(image for each in messages for image in images_of(each))
@@ -250,27 +243,27 @@ class RootSpan:
         while self._prompt_chars > _MAX_PROMPT_CHARS and len(self._prompts) > 1:
             self._prompt_chars -= len(self._prompts.pop(0)[1])
 
-    def passed(self, result: object, arguments: Mapping[str, Any]) -> None:
-        """Note a workflow's event, which may hold texts, and its context."""
+    def record_event(self, result: object, arguments: Mapping[str, Any]) -> None:
+        """Record a workflow's event, which may hold texts, and its context."""
         if hasattr(type(result), "__pydantic_fields__") and len(self._states) < _MAX_STATES:
             self._states.append(result)
             self._workflow = self._workflow or arguments.get("ctx")
 
-    def heard(self, arguments: Mapping[str, Any]) -> None:
-        """Note that a step of a run without a question is given a person's message."""
+    def note_human_message(self, arguments: Mapping[str, Any]) -> None:
+        """Note whether a step of a run without a question is given a person's message."""
         kinds = [kind.__name__ for value in arguments.values() for kind in type(value).__mro__]
         self.is_session = self.is_session or "HumanResponseEvent" in kinds
 
-    def wrote(self, span: Span, response: object) -> None:
+    def record_reply(self, span: Span, response: object) -> None:
         """Record what a model wrote, unless it only helps to retrieve or to rerank."""
         if span.stage in HELPERS:
             return
         text = answer_of(response)
         if text:
-            self._written.append(text)
+            self._replies.append(text)
         self._last = text, "stream_" in span.id[:-37]
 
-    def returned(self, result: object, response: object) -> None:
+    def record_root_result(self, result: object, response: object) -> None:
         """Record the root's result, before the app gets it and may change it.
 
         Args:
@@ -290,14 +283,14 @@ class RootSpan:
         if hooked is not None:
             return hooked
         queries = {text_of(query) for query in self._queries}
-        written = [text for text in self._written if text not in queries]
-        answer = answer_of(response, written)
-        wrote, streamed = self._last
-        if self.is_run and wrote in written and not (answer or "").strip():
+        replies = [text for text in self._replies if text not in queries]
+        answer = answer_of(response, replies)
+        last, streamed = self._last
+        if self.is_run and last in replies and not (answer or "").strip():
             has_texts = any(text.strip() for _, text in texts_in(response))
             told = has_texts or self._sources or self._none_left
-            answer = wrote if streamed and not told else None  # it was handed out before the end
-        if answer is None and written and self.unread is not None and any(texts_in(response)):
+            answer = last if streamed and not told else None  # it was handed out before the end
+        if answer is None and replies and self.unread is not None and any(texts_in(response)):
             self.unread(response)
         return answer
 
@@ -306,10 +299,7 @@ class RootSpan:
         return next((writing for writing in self.writings if writing.response is response), None)
 
     def _tool_text(self, tool: Span, result: object) -> tuple[Snapshot, ...]:
-        """Note a tool's name; return its text as a document, if the user wants that.
-
-        Empty where documents were seen inside of the tool.
-        """
+        """Note a tool's name; return its text as a document, if the user wants that."""
         name = getattr(result, "tool_name", None)
         if not isinstance(name, str):
             return ()
@@ -325,12 +315,12 @@ class RootSpan:
         return (Snapshot(text, None, {"tool": name}, None),)
 
     def prompts_of_question(self) -> Iterator[str]:
-        """Yield the prompts of a call that asks something, which an ingestion does not."""
+        """Yield the prompts of a call that has a question; an ingestion has none."""
         if question_of(self._arguments):
             yield from (prompt for _, prompt in self._prompts)
 
     def _take(self, value: object) -> tuple[Snapshot, ...]:
-        """Make snapshots of the nodes of a value; anew where they have changed."""
+        """Make snapshots of the nodes in a value; those of unchanged nodes are reused."""
         taken = []
         snapshots = self._snapshots
         for node, score in nodes_of(value):
@@ -362,7 +352,7 @@ class RootSpan:
         response: str | None,
         failed: Callable[[Exception], object],
     ) -> EndedCall | None:
-        """Read what the record is made of; the call cannot be used afterwards.
+        """Read what the call's record needs; the call cannot be used afterwards.
 
         Only a root that answers, with a retriever, sources or nodes, is a RAG call.
 
@@ -381,7 +371,7 @@ class RootSpan:
             return None
         sightings = self._settled()
         if self._states and self._from_hook is None:
-            sightings += self._in_states(sightings)
+            sightings += self._documents_in_states(sightings)
         self._snapshots.clear()
         self.stream = None
         if not (
@@ -392,12 +382,12 @@ class RootSpan:
         ):
             return None
         question = self._question()
-        prompts, last = self._asked_for_the_answer()
+        prompts, last = self._prompts_for_the_answer()
         if response is None and status == "ok" and self._hooks is None:
             prompts, last = "", None  # nobody answered: models wrote queries or grades
             if self._none_left:
                 self._from_hook = []
-        response = response if self._hooks is None else self._whole(status, response)
+        response = response if self._hooks is None else self._hooked_response(status, response)
         history = () if self._earlier == [] else self._history()
 
         def record() -> RagCall:
@@ -421,9 +411,9 @@ class RootSpan:
 
         return EndedCall(self.key, status, record, self._clear, failed)
 
-    def _in_states(self, sightings: Sequence[FoundNodes]) -> list[FoundNodes]:
-        """Find lists of texts and plain objects of which a model was shown one at least."""
-        exchange = [*zip_longest([text for _, text in self._prompts], self._written, fillvalue="")]
+    def _documents_in_states(self, sightings: Sequence[FoundNodes]) -> list[FoundNodes]:
+        """Find the lists of texts and plain objects in a workflow's states that are documents."""
+        exchange = [*zip_longest([text for _, text in self._prompts], self._replies, fillvalue="")]
         if not exchange and not question_of(self._arguments):
             return []
         known = [seen.text for each in sightings for seen in each.nodes]
@@ -459,9 +449,10 @@ class RootSpan:
             seen for each in sightings if each.span.stage in RETRIEVED_IN for seen in each.nodes
         ]
         documents = [
-            cited(headed(seen, bodies.get(seen.text)), retrieved) for seen in chosen.documents
+            with_source_id(split_header(seen, bodies.get(seen.text)), retrieved)
+            for seen in chosen.documents
         ]
-        unused = [headed(seen, bodies.get(seen.text)) for seen in chosen.unused]
+        unused = [split_header(seen, bodies.get(seen.text)) for seen in chosen.unused]
         source = "prompt" if older and not documents else chosen.source
         chosen = Context(documents, source, unused)
         return with_earlier(chosen, older) if older else chosen
@@ -485,7 +476,7 @@ class RootSpan:
         # a model of texts, the template that the engine made of them.
         return turns_of(list(self._messages)[:-1] if self._earlier is None else self._earlier)
 
-    def _whole(self, status: CaptureStatus, text: str | None) -> str | None:
+    def _hooked_response(self, status: CaptureStatus, text: str | None) -> str | None:
         """Return the answer's text, or what the response hook makes of it."""
         # A careless hook would drain the object of a stream, so it gets the text instead.
         streamed = self.read_by_app or self.awaited is not None
@@ -504,10 +495,7 @@ class RootSpan:
         return self.root.failed or span.alive()
 
     def _settled(self) -> list[FoundNodes]:
-        """Return the sightings of spans that count, with their nodes as snapshots.
-
-        Without those of the synthesis where the response names its sources.
-        """
+        """Return the sightings of spans that count, with their nodes as snapshots."""
         sightings = self._sightings
         if self.part_failed:
             sightings = [sighting for sighting in sightings if self._counts(sighting.span)]
@@ -515,13 +503,13 @@ class RootSpan:
             return [sighting for sighting in sightings if sighting.span.stage != "synthesize"]
         return [
             sighting
-            if _is_settled(sighting)
+            if sighting.is_settled()
             else FoundNodes(sighting.span, self._take(sighting.nodes))
             for sighting in sightings
         ]
 
-    def _asked_for_the_answer(self) -> tuple[str, str | None]:
-        """Return all prompts joined; and the last of several that the app wrote all itself."""
+    def _prompts_for_the_answer(self) -> tuple[str, str | None]:
+        """Return all prompts joined, and the last one if the app itself asked several times."""
         asked = self._prompts
         if self.part_failed:
             asked = [request for request in asked if self._counts(request[0])]
@@ -530,33 +518,5 @@ class RootSpan:
         return text, None if alone else asked[-1][1]
 
     def _is_own(self, model: Span) -> bool:
-        """Tell whether a model runs for this call itself, outside of a synthesizer."""
+        """Return whether a model runs for this call itself, outside of a synthesizer."""
         return model.scope is self.root and not model.is_in_synthesis()
-
-
-def _prepares(model: Span, synthesis: Span) -> bool:
-    """Return whether a model prepared the query that now synthesizes, outside of a synthesis."""
-    return model.scope is synthesis.scope and not model.is_in_synthesis()
-
-
-def _is_settled(sighting: FoundNodes) -> bool:
-    """Tell whether a sighting's nodes are snapshots already, or no synthesizer's."""
-    return (
-        sighting.span.stage != "synthesize"
-        or not sighting.nodes
-        or type(sighting.nodes[0]) is Snapshot
-    )
-
-
-def _user_tags(
-    arguments: Mapping[str, Any], tags: Mapping[str, Any] | None, session: str | None
-) -> dict[str, JsonValue]:
-    """Return the app's own `instrument_tags`, with the session where they name none.
-
-    An agent's run has them among its arguments.
-    """
-    if not tags:
-        carried = arguments.get("tags")
-        tags = None if type(carried) is not dict else carried.get("instrument_tags")
-    own = {k: v for k, v in (tags or {}).items() if not str(k).startswith("llamaindex.")}
-    return json_object(with_conversation(own, session))

@@ -8,13 +8,19 @@ passed on last.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rag_eval_integrations._prompt_search import in_order, reached
-from rag_eval_integrations.capture._calls import Context, Snapshot, distinct, left_out, passed_last
+from rag_eval_integrations.capture._calls import (
+    Context,
+    Snapshot,
+    choose_namesakes,
+    distinct,
+    left_out,
+)
 from rag_eval_integrations.llama_index._tree import Span, Stage
-from rag_eval_integrations.llama_index._values import part_of, same_text
+from rag_eval_integrations.llama_index._values import is_derived_from, source_of
 from rag_eval_integrations.records.call import DocumentsFrom
 
 # Within one query, chat or tool, a later stage holds what is left of an earlier one.
@@ -41,6 +47,10 @@ class FoundNodes(NamedTuple):
     """Snapshots; for a synthesizer, LlamaIndex's own objects until they are needed."""
     answer: str | None = None
     """The answer of a nested query or chat."""
+
+    def is_settled(self) -> bool:
+        """Return whether the nodes are snapshots already, or of another span than a synthesis."""
+        return self.span.stage != "synthesize" or not self.nodes or type(self.nodes[0]) is Snapshot
 
 
 def context(
@@ -78,13 +88,13 @@ def context(
     if not candidates:
         candidates = _without_answers(_latest(sightings), sightings, retrieved)
     if not candidates:
-        return Context((), "retriever" if _retrieved(sightings) else "none", retrieved)
+        return Context((), "retriever" if _has_retrieval(sightings) else "none", retrieved)
     documents = _in_prompts(candidates, prompts, question, bodies)
     if documents and last is not None:
-        documents = _shown_again(documents, prompts, last, question) or documents
+        documents = _repeated_in_last(documents, prompts, last, question) or documents
     if documents:
         lists = [sighting.nodes for sighting in sightings]
-        documents = passed_last(documents, candidates, lists)
+        documents = choose_namesakes(documents, candidates, lists)
         return Context(documents, "prompt", unused(retrieved, documents, bodies))
     if sources:
         return Context(candidates, "dataflow", unused(retrieved, candidates, bodies))
@@ -95,7 +105,7 @@ def context(
 
 
 def _latest(sightings: Sequence[FoundNodes]) -> list[Snapshot]:
-    """Return each node once, as it was last: with the score of the last postprocessor.
+    """Return each node once, in its latest form: with the score of the last postprocessor.
 
     Retrievers may find one text under several ids; another step that has an id of its own for a
     known text made a copy.
@@ -124,9 +134,9 @@ def _in_prompts(
         return list(candidates)
     there, cut = _find(candidates, prompts, question)
     if bodies and (cut or len(there) < len(candidates)):
-        shown = {seen.text for seen in there} - cut
+        whole = {seen.text for seen in there} - cut
         bare = [
-            candidate if candidate.text in shown else _without_metadata(candidate, bodies)
+            candidate if candidate.text in whole else _without_metadata(candidate, bodies)
             for candidate in candidates
         ]
         again, cut_again = _find(bare, prompts, question)
@@ -135,10 +145,10 @@ def _in_prompts(
     return [] if cut else there
 
 
-def _shown_again(
+def _repeated_in_last(
     documents: Sequence[Snapshot], prompts: str, last: str, question: str
 ) -> list[Snapshot]:
-    """Return the documents in the last prompt if all of them were shown before, else none.
+    """Return the documents in the last prompt if earlier prompts hold all of them, else none.
 
     An app may ask a model about each document first, in order to choose: then the answer rests on
     the choice. Or it may refine an answer with each document: then the last document is new.
@@ -175,8 +185,8 @@ def _without_metadata(seen: Snapshot, bodies: Mapping[str, str]) -> Snapshot:
     return seen._replace(text=bodies.get(seen.text, seen.text))
 
 
-def _retrieved(sightings: Sequence[FoundNodes]) -> bool:
-    """Tell whether a retriever returned any of the sightings."""
+def _has_retrieval(sightings: Sequence[FoundNodes]) -> bool:
+    """Return whether any of the sightings is a retriever's."""
     return any(sighting.span.stage == "retrieve" for sighting in sightings)
 
 
@@ -198,25 +208,30 @@ def _without_answers(
         if sighting.span.stage in _NODE_MAKERS
         for seen in sighting.nodes
     } - {seen.id for seen in _answers_of_engines(sightings)}
-    return [
-        node
-        for node in nodes
-        if node.id in known
-        or not any(answer in node.text for answer in answers)
-        or part_of(node.text, retrieved) is not None
-    ]
+
+    def is_answer(node: Snapshot) -> bool:
+        """Return whether a node holds an answer and is not a part of a retrieved node."""
+        if node.id in known or not _contains_any(node.text, answers):
+            return False
+        return source_of(node.text, retrieved) is None
+
+    return [node for node in nodes if not is_answer(node)]
 
 
 def _answers_of_engines(sightings: Sequence[FoundNodes]) -> list[Snapshot]:
     """Return the nodes of retrievers that hold the answer of an engine that the retriever asked."""
     answered = [(each.span, each.answer) for each in sightings if each.answer]
-    return [
-        seen
-        for retrieval in sightings
-        if answered and retrieval.span.stage == "retrieve"
-        for seen in retrieval.nodes
-        if any(text in seen.text and span.is_below(retrieval.span) for span, text in answered)
-    ]
+    nodes: list[Snapshot] = []
+    for retrieval in sightings if answered else ():
+        if retrieval.span.stage == "retrieve":
+            answers = [text for span, text in answered if span.is_below(retrieval.span)]
+            nodes += [seen for seen in retrieval.nodes if _contains_any(seen.text, answers)]
+    return nodes
+
+
+def _contains_any(text: str, parts: Iterable[str]) -> bool:
+    """Return whether a text contains one of the parts."""
+    return any(part in text for part in parts)
 
 
 def _flow(sightings: Sequence[FoundNodes]) -> tuple[int, list[Snapshot]]:
@@ -228,27 +243,27 @@ def _flow(sightings: Sequence[FoundNodes]) -> tuple[int, list[Snapshot]]:
     for sighting in sightings:
         rank = _RANKS[sighting.span.stage]
         before, nodes = best.get(sighting.span.scope, (0, []))
-        if rank == before and not _chooses(sighting, nodes):
+        if rank == before and not _replaces(sighting, nodes):
             nodes.extend(sighting.nodes)
         elif rank >= before and (sighting.nodes or sighting.span.stage in _MAY_EMPTY):
             best[sighting.span.scope] = rank, list(sighting.nodes)
-    own = {scope: flow for scope, flow in best.items() if not _covered(scope, best)}
+    own = {scope: flow for scope, flow in best.items() if not _is_covered(scope, best)}
     return (
         max((rank for rank, _ in own.values()), default=0),
         [seen for _, nodes in own.values() for seen in nodes],
     )
 
 
-def _chooses(sighting: FoundNodes, nodes: Sequence[Snapshot]) -> bool:
-    """Return whether nodes replace earlier ones of the same rank."""
+def _replaces(sighting: FoundNodes, nodes: Sequence[Snapshot]) -> bool:
+    """Return whether a step's nodes replace earlier nodes of the same rank."""
     if sighting.span.stage == "own":
         before = {seen.text for seen in nodes}
         return all(seen.text in before for seen in sighting.nodes)
     return sighting.span.stage == "postprocess"
 
 
-def _covered(scope: Span, best: dict[Span, tuple[int, list[Snapshot]]]) -> bool:
-    """Return whether an answer or a tool further out holds the final nodes."""
+def _is_covered(scope: Span, best: dict[Span, tuple[int, list[Snapshot]]]) -> bool:
+    """Return whether a query, chat or tool around this one has the final nodes."""
     outer = scope.parent
     while outer is not None:
         if best.get(outer.scope, (0, []))[0] == _RANKS["answer"]:
@@ -268,16 +283,17 @@ def unused(
         return absent
     ids = {seen.id for seen in documents if seen.id is not None}
     known = {seen.text for seen in retrieved}
-    made = [seen for seen in documents if seen.text not in known]
-    return [
-        seen
-        for seen in absent
-        if seen.id not in ids
-        and not any(
-            same_text(document, [seen, _without_metadata(seen, bodies)]) for document in made
-        )
-        and not _is_inside(_without_metadata(seen, bodies).text, documents, bodies)
-    ]
+    derived = [seen for seen in documents if seen.text not in known]
+
+    def is_used(seen: Snapshot) -> bool:
+        if seen.id in ids:
+            return True
+        bare = _without_metadata(seen, bodies)
+        if any(is_derived_from(document, [seen, bare]) for document in derived):
+            return True
+        return _is_inside(bare.text, documents, bodies)
+
+    return [seen for seen in absent if not is_used(seen)]
 
 
 def _is_inside(text: str, documents: Sequence[Snapshot], bodies: Mapping[str, str]) -> bool:

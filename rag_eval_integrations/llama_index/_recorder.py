@@ -23,8 +23,8 @@ from rag_eval_integrations.capture._uncaptured import Uncaptured
 from rag_eval_integrations.capture.record import open_call
 from rag_eval_integrations.llama_index._call import CallSpan, RootSpan
 from rag_eval_integrations.llama_index._stream import (
-    fills_itself,
     holds_stream,
+    is_written_in_background,
     read_along,
     read_result_along,
     reading,
@@ -148,7 +148,7 @@ class Recorder:
         try:
             parent = self.spans.get(parent_id or "")
             if self._streamed and (streams := reading()):
-                parent = self._reader(streams, parent)
+                parent = self._parent_in_stream(streams, parent)
             if parent is None:
                 self._enter_root(id_, bound_args, instance, parent_id, tags)
                 return
@@ -167,7 +167,7 @@ class Recorder:
                 self.spans[id_] = parent
                 parent.call.open.add(id_)
                 if parent.call.is_unasked:
-                    parent.call.heard(bound_args.arguments)
+                    parent.call.note_human_message(bound_args.arguments)
             elif stage == "answer" and parent.call.is_session and question_of(bound_args.arguments):
                 self._enter_root(id_, bound_args, instance, None, tags)
             elif not suppressed():
@@ -177,7 +177,7 @@ class Recorder:
                 span = self.spans[id_] = CallSpan(id_, parent, stage)
                 span.call = call
                 call.open.add(id_)
-                call.entered(span, bound_args.arguments, instance)
+                call.record_start(span, bound_args.arguments, instance)
         except Exception as error:  # noqa: BLE001 -- the boundary
             self.delivery.failure("capture (span start)", error)
 
@@ -195,13 +195,13 @@ class Recorder:
         """
         span = self.spans.get(id_)
         if span is None:
-            self._leave_unnoted(id_, span)
+            self._forget_span(id_, span)
             return
         call = span.call
         call.open.discard(id_)
         if span.id != id_:  # not relevant, as most spans
             if call.is_run:
-                call.passed(result, bound_args.arguments)
+                call.record_event(result, bound_args.arguments)
             if type(result) in _GENERATORS:
                 call.producing.append(id_)
             else:
@@ -209,16 +209,16 @@ class Recorder:
             return
         try:
             if span.parent is None:  # the root stays, so that later spans can join its call
-                self._returned(call, result)
+                self._end_root(call, result)
                 return
             if type(result) in _GENERATORS or (span.stage == "synthesize" and holds_stream(result)):
                 call.producing.append(id_)
             else:
                 self.spans.pop(id_, None)
             if span.writing is not None:
-                self._written(call, span.writing, "ok")
+                self._end_writing(call, span.writing, "ok")
             else:
-                call.left(span, result)
+                call.record_result(span, result)
         except Exception as error:  # noqa: BLE001 -- the boundary
             self.delivery.failure("capture (span end)", error)
             if span.parent is None:
@@ -235,7 +235,7 @@ class Recorder:
         """Handle a span's end by an exception, which ends the call if it is the root."""
         span = self.spans.get(id_)
         if span is None or span.id != id_:
-            self._leave_unnoted(id_, span)
+            self._forget_span(id_, span)
             return
         span.call.open.discard(id_)
         span.failed = True
@@ -248,7 +248,7 @@ class Recorder:
         span.call.part_failed = True
         self.spans.pop(id_, None)
         if span.writing is not None:
-            self._written(span.call, span.writing, status)
+            self._end_writing(span.call, span.writing, status)
 
     def event(self, name: str, event: Any) -> None:
         """Handle an event whose name is in `WANTED`: of a model, a token, a cancellation."""
@@ -256,13 +256,13 @@ class Recorder:
             span = self.spans.get(event.span_id or "")
             if name in _MODEL_STARTS:
                 if span is None and self._streamed and (streams := reading()):
-                    span = self._reader(streams, None)
+                    span = self._parent_in_stream(streams, None)
                 if span is not None and not suppressed():
-                    span.call.asked(span, *prompt_of(event))
+                    span.call.record_prompt(span, *prompt_of(event))
             elif span is None:
                 return
             elif name in _MODEL_ENDS:
-                span.call.wrote(span, event.response)
+                span.call.record_reply(span, event.response)
             elif name == _DELTA:
                 if span.writing is not None:
                     span.writing.add(event.delta)
@@ -273,11 +273,10 @@ class Recorder:
 
     # --- roots and their ends ---------------------------------------------------------------
 
-    def _reader(self, streams: tuple[RootSpan, ...], parent: CallSpan | None) -> CallSpan | None:
-        """Return the parent of a span that runs while a stream produces its next token.
-
-        Such a span belongs to the stream's call.
-        """
+    def _parent_in_stream(
+        self, streams: tuple[RootSpan, ...], parent: CallSpan | None
+    ) -> CallSpan | None:
+        """Return a span's parent: in the call whose stream now produces a token, if any does."""
         for call in streams:
             if self.calls.holds(call.key, call):
                 return parent if parent is not None and parent.call is call else call.root
@@ -317,25 +316,22 @@ class Recorder:
             self.forget(self.calls.add(span_id, call))
         self.spans[span_id] = call.root
 
-    def _returned(self, call: RootSpan, result: object) -> None:
-        """End a call by what its root returned, or wait for its stream.
-
-        A workflow that returns nothing has failed, or was cancelled.
-        """
+    def _end_root(self, call: RootSpan, result: object) -> None:
+        """End a call with the result of its root, or once the result's stream has ended."""
         call.traces.look_at_end()
         if result is None and call.is_run:  # a workflow that succeeds returns its stop event
             self.end(call, "aborted" if call.cancelled else "error", None)
             return
         response = unwrapped(result)
-        call.returned(result, response)
+        call.record_root_result(result, response)
         is_stream = type(response) in _GENERATORS  # a model's, as a workflow may return it
         if not is_stream and not holds_stream(response):
             self.end(call, "ok", call.answer(result, response))
-        elif fills_itself(response):
+        elif is_written_in_background(response):
             call.awaited = response
             writing = call.writing_of(response)
             if writing is not None:  # the writing may have ended already
-                self._end_written(call, writing)
+                self._end_if_written(call, writing)
         else:
             self._streamed = True
             if (
@@ -347,14 +343,14 @@ class Recorder:
             else:
                 self.end(call, "ok", call.answer(result, response))
 
-    def _written(self, call: RootSpan, writing: Writing, status: CaptureStatus) -> None:
-        """Note how the writing of an answer ended; end the call that waits for it."""
+    def _end_writing(self, call: RootSpan, writing: Writing, status: CaptureStatus) -> None:
+        """Record how the writing of a stream ended; end the call if it waits for this stream."""
         writing.end(status)
         if call.awaited is writing.response:
-            self._end_written(call, writing)
+            self._end_if_written(call, writing)
 
-    def _end_written(self, call: RootSpan, writing: Writing) -> None:
-        """End a call whose answer has been written."""
+    def _end_if_written(self, call: RootSpan, writing: Writing) -> None:
+        """End a call if the writing of its answer has ended."""
         if writing.status is not None:
             self.end(call, writing.status, writing.text)
 
@@ -366,7 +362,7 @@ class Recorder:
         if not self.close(call):
             return
         try:
-            ended = call.finish(status, response, self._unmade)
+            ended = call.finish(status, response, self._count_failed_record)
             if ended is not None:
                 self.delivery.deliver(ended)
             elif status == "ok" and self._uncaptured is not None and open_call() is None:
@@ -375,7 +371,7 @@ class Recorder:
             self.delivery.failure("capture (call end)", error)
         self._on_end()
 
-    def _unmade(self, error: Exception) -> None:
+    def _count_failed_record(self, error: Exception) -> None:
         """Count a record that could not be made."""
         self.delivery.failure("capture (record)", error)
 
@@ -420,8 +416,8 @@ class Recorder:
                     self.close(call)
             self._late.clear()
 
-    def _leave_unnoted(self, span_id: str, ancestor: CallSpan | None) -> None:
-        """Handle the end of a span that is not relevant, or that belongs to no open call."""
+    def _forget_span(self, span_id: str, ancestor: CallSpan | None) -> None:
+        """Forget an ended span that is not relevant, or that belongs to no open call."""
         if ancestor is not None:
             ancestor.call.open.discard(span_id)
             self.spans.pop(span_id, None)
@@ -429,7 +425,7 @@ class Recorder:
             self._late.pop(span_id, None)
 
     def _note_late(self, span_id: str) -> None:
-        """Remember that events of a span come too late, for a bounded number of spans."""
+        """Remember a span that goes on after its call; the oldest of too many are forgotten."""
         self._late[span_id] = None
         while len(self._late) > _MAX_LATE:
             self._late.pop(next(iter(self._late)), None)

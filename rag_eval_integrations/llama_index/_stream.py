@@ -41,7 +41,7 @@ _here = _Here()
 
 
 def reading() -> tuple[RootSpan, ...]:
-    """Return the calls whose streams are being read here; one call per handler."""
+    """Return the calls for whose streams this context or thread produces a token."""
     known = _READING.get()
     here = _here.calls
     if not here or here is known or _here.task is not _task():
@@ -124,7 +124,7 @@ def _replace(
 
 @contextmanager
 def _making_a_token(call: RootSpan) -> Iterator[None]:
-    """Mark the call as the one that the next token belongs to."""
+    """Mark a call as the one whose stream produces the next token."""
     before = _here.calls, _here.task
     calls = (*_READING.get(), call)
     token = _READING.set(calls)
@@ -242,7 +242,7 @@ async def atee(tokens: Any, call: RootSpan, copy: _Copy) -> AsyncGenerator[objec
         raise
 
 
-def fills_itself(result: object) -> bool:
-    """Return whether a thread or task of the chat engine writes the result's stream."""
+def is_written_in_background(result: object) -> bool:
+    """Return whether a thread or task of a chat engine writes the result's stream."""
     own = getattr(result, "__dict__", {})
     return "queue" in own and bool(own.get("is_writing_to_memory"))

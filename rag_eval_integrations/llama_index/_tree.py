@@ -101,8 +101,8 @@ def stage_of(span_id: str, instance: object) -> Stage | None:
 def _stage_of(method: str, instance: object) -> Stage | None:
     """Return the stage of a method, by its name and the classes of its object.
 
-    A class that is none of LlamaIndex's has the stage `own` where such a method finds nodes; None
-    where nothing is known of it.
+    Outside of LlamaIndex's classes, a method that is named like one which finds nodes has the stage
+    `own`; other methods have none, except for those of an object that looks like a model.
     """
     stage = STAGES.get(method)
     if stage == "answer" and method.endswith("chat") and hasattr(instance, "complete"):
@@ -172,6 +172,10 @@ class Span:
                 return True
             span = span.parent
         return False
+
+    def prepares(self, synthesis: Span) -> bool:
+        """Return whether this model prepares a synthesis: for the same query, outside of one."""
+        return self.scope is synthesis.scope and not self.is_in_synthesis()
 
     def is_below(self, other: Span) -> bool:
         """Return whether this span is another one, or runs inside it."""

@@ -11,11 +11,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from pydantic import JsonValue
+
 from rag_eval_integrations._answer import answer_among, fields_of
 from rag_eval_integrations.capture._calls import Snapshot, finite, json_object
 from rag_eval_integrations.capture._delivery import Hooks, text_or_none
 from rag_eval_integrations.capture._documents import documents_seen
 from rag_eval_integrations.records import Turn
+from rag_eval_integrations.records._conversation import with_conversation
 
 _LISTS = (list, tuple)
 _LLM_MODE = "llm"  # the value of `MetadataMode.LLM`, a string enum: the text as models see it
@@ -48,24 +51,25 @@ def question_of(arguments: Mapping[str, Any]) -> str:
     It is the argument with one of the usual names, or the first argument (engines), or the last
     message of the user in the chat history (workflows).
     """
-    given = _given(arguments)
+    given = _start_arguments(arguments)
     if given is None:  # by name first: the first argument of an app's own method may be another
-        return _named(arguments) or text_of(next(iter(arguments.values()), None)) or ""
-    return _named(given) or next(
-        (turn.content for turn in reversed(turns_of(given.get("chat_history"))) if _asks(turn)), ""
-    )
+        return _question_by_name(arguments) or text_of(next(iter(arguments.values()), None)) or ""
+    if question := _question_by_name(given):
+        return question
+    turns = turns_of(given.get("chat_history"))
+    return next((turn.content for turn in reversed(turns) if turn.role == "user"), "")
 
 
 def asks_nothing(arguments: Mapping[str, Any]) -> bool:
     """Return whether a run is given no question, and no other text of several words."""
-    given = (_given(arguments) or {}).values()
+    given = (_start_arguments(arguments) or {}).values()
     return not question_of(arguments) and not any(
         isinstance(value, str) and " " in value.strip() for value in given
     )
 
 
-def _given(arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return what a run is started with; None for any other method."""
+def _start_arguments(arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the arguments with which a workflow is started; None for any other method."""
     if "start_event" in arguments:
         return fields_of(arguments["start_event"])
     if len(arguments) == 1 and "kwargs" in arguments:
@@ -74,17 +78,12 @@ def _given(arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return None
 
 
-def _named(given: Mapping[str, Any]) -> str | None:
-    """Return the question among named arguments; None without one."""
+def _question_by_name(given: Mapping[str, Any]) -> str | None:
+    """Find the question by its usual names among the arguments; None without one."""
     for name in _QUESTIONS:
         if name in given and (text := text_of(given[name])) is not None:
             return text
     return None
-
-
-def _asks(turn: Turn) -> bool:
-    """Tell whether a turn is the user's."""
-    return turn.role == "user"
 
 
 def text_of(value: object) -> str | None:
@@ -138,15 +137,15 @@ def unwrapped(result: object) -> object:
     return fields_of(result) if output is None else output
 
 
-def answer_of(result: object, written: Sequence[str] = (), depth: int = 0) -> str | None:
+def answer_of(result: object, replies: Sequence[str] = (), depth: int = 0) -> str | None:
     """Return the text of a finished response; None without one.
 
-    Of other results, what stands under a usual name, under one that ends in it, or what a model
-    wrote last; else a structured answer as JSON.
+    Of other results, the text under a usual name, under a name that ends in one, or a model's last
+    reply; else a structured answer as JSON.
 
     Args:
         result: the result of an entry method, or a part of one.
-        written: what models wrote, the last one at the end.
+        replies: what models wrote, the last one at the end.
         depth: levels above this value; below the fourth level nothing is read.
     """
     if result is None or isinstance(result, str):
@@ -168,12 +167,12 @@ def answer_of(result: object, written: Sequence[str] = (), depth: int = 0) -> st
     fields = fields_of(result) if as_json is None else {}
     texts = (answer_of(fields[name], (), depth + 1) for name in _ANSWERS if name in fields)
     text = next((text for text in texts if text is not None), None)
-    text = answer_among(texts_in(result, depth=depth), written) if text is None else text
+    text = answer_among(texts_in(result, depth=depth), replies) if text is None else text
     return str(as_json(result)) if text is None and as_json is not None else text
 
 
 def texts_in(value: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield the texts in a result that are not of nodes, and the names under which they stand."""
+    """Yield the name and the text of each text in a result, without those of nodes."""
     if isinstance(value, str):
         yield name, value
     elif depth < _MAX_DEPTH and not nodes_of([value]) and not hasattr(value, "get_content"):
@@ -284,20 +283,20 @@ def snapshot(node: Any, score: float | None, mode: str = _LLM_MODE) -> Snapshot:
     )
 
 
-def body_of(node: Any, shown: str) -> str | None:
-    """Return a node's own text where the text as shown has more before it, else None.
+def body_of(node: Any, text: str) -> str | None:
+    """Return a node's own text where the text for models has more before it, else None.
 
     Before it are metadata, or the number that a citation engine writes into the node.
     """
     raw = getattr(node, "text", None)
     body = raw.strip() if isinstance(raw, str) else ""
     if number := _NUMBER.match(body):
-        body, shown = body[number.end() :].lstrip(), shown.rstrip()
-    return body if body and body != shown and shown.endswith(body) else None
+        body, text = body[number.end() :].lstrip(), text.rstrip()
+    return body if body and body != text and text.endswith(body) else None
 
 
-def headed(seen: Snapshot, body: str | None) -> Snapshot:
-    """Part a node's text as shown into its header, what stands before its own text, and that."""
+def split_header(seen: Snapshot, body: str | None) -> Snapshot:
+    """Move what stands before a node's body from its text to its header, if it has a body."""
     if body is None:
         return seen
     return seen._replace(text=body, header=seen.text.rstrip()[: -len(body)].strip() or None)
@@ -306,10 +305,10 @@ def headed(seen: Snapshot, body: str | None) -> Snapshot:
 def document_snapshot(node: Any, score: float | None, mode: str = _LLM_MODE) -> Snapshot:
     """Copy a node as it is now, with its metadata as the header."""
     seen = snapshot(node, score, mode)
-    return headed(seen, body_of(node, seen.text))
+    return split_header(seen, body_of(node, seen.text))
 
 
-def same_text(node: Snapshot, retrieved: Sequence[Snapshot]) -> bool:
+def is_derived_from(node: Snapshot, retrieved: Sequence[Snapshot]) -> bool:
     """Return whether a node is a part of a retrieved node, or composed of retrieved nodes."""
     longest = max(node.text.split("\n"), key=len).strip()
     return any(
@@ -317,17 +316,20 @@ def same_text(node: Snapshot, retrieved: Sequence[Snapshot]) -> bool:
     )
 
 
-def part_of(text: str, nodes: Sequence[Snapshot]) -> Snapshot | None:
-    """Return the node that has all lines of a text but a citation's number; None without one."""
+def source_of(text: str, nodes: Sequence[Snapshot]) -> Snapshot | None:
+    """Return the node that has all lines of a citation engine's text; None without one."""
     lines = [line.strip() for line in _NUMBER.sub("", text, count=1).split("\n")]
-    return next((node for node in nodes if all(line in node.text for line in lines)), None)
+    for node in nodes:
+        if all(line in node.text for line in lines):
+            return node
+    return None
 
 
-def cited(seen: Snapshot, retrieved: Sequence[Snapshot]) -> Snapshot:
+def with_source_id(seen: Snapshot, retrieved: Sequence[Snapshot]) -> Snapshot:
     """Give a citation engine's node the id of the retrieved node of which it is a part."""
     if not _NUMBER.search(f"{seen.header}\n"):
         return seen
-    whole = part_of(seen.text, retrieved)
+    whole = source_of(seen.text, retrieved)
     return seen if whole is None else seen._replace(id=whole.id)
 
 
@@ -354,17 +356,31 @@ def earlier_messages(arguments: Mapping[str, Any], engine: object) -> list[Any] 
 
 
 def session_of(arguments: Mapping[str, Any], engine: object) -> str | None:
-    """Return the session of the memory that a method is given, or else of the engine's own.
+    """Return the session of the memory that a method is given, else of the engine's memory.
 
-    None for a memory that has only the key that all others have by default.
+    None for a memory that has only the default key.
     """
     memory = arguments.get("memory") or getattr(engine, "_memory", None)
     session = getattr(memory, "session_id", None) or getattr(memory, "chat_store_key", None)
     return session if isinstance(session, str) and session != "chat_history" else None
 
 
+def user_tags(
+    arguments: Mapping[str, Any], tags: Mapping[str, Any] | None, session: str | None
+) -> dict[str, JsonValue]:
+    """Return the app's own `instrument_tags`, with the session where they name none.
+
+    An agent's run has them among its arguments.
+    """
+    if not tags:
+        carried = arguments.get("tags")
+        tags = None if type(carried) is not dict else carried.get("instrument_tags")
+    own = {k: v for k, v in (tags or {}).items() if not str(k).startswith("llamaindex.")}
+    return json_object(with_conversation(own, session))
+
+
 def template_messages(synthesizer: object) -> list[Any]:
-    """Return the messages of which a chat engine made its synthesizer's template; else none.
+    """Return the messages in the template that a chat engine gave its synthesizer; else none.
 
     They are the conversation, also if the model is sent one text, with the question's place last.
     """

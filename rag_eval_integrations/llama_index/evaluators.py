@@ -256,10 +256,7 @@ class ScoreEvaluator(ScoreView, BaseEvaluator):
         return await self._result(call, query)
 
     async def _result(self, call: RagCall, query: str | None) -> EvaluationResult:
-        """Evaluate a call; return the score as LlamaIndex's result.
-
-        Without a value it is invalid, with the reason.
-        """
+        """Evaluate a call; return the score as LlamaIndex's result, invalid without a value."""
         evaluation, (score,) = await self._evaluated(call)
         known = score.value is not None
         words = score.reason or (f"{self.name} is {score.value:g}" if known else score.status)

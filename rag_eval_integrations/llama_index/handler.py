@@ -264,7 +264,7 @@ class RagEvalHandler(Attached):
         return True
 
     def _on_end(self) -> None:
-        """Do what is due when a call has ended: nothing."""
+        """Do nothing when a call has ended; a scoped handler may uninstall itself."""
 
     def __repr__(self) -> str:
         return f"RagEvalHandler({self._delivery!r})"
@@ -372,7 +372,7 @@ class ScopedHandler(RagEvalHandler):
         )
 
     def _may_open(self) -> bool:
-        """Tell whether this context is inside a `watching` block of the handler."""
+        """Return whether this context is inside a `watching` block of the handler."""
         # This decides about roots only: other spans belong to their parent's or a stream's call.
         return self._recorder in _inside.get()
 

@@ -97,7 +97,7 @@ class LlamaIndexModel(FrameworkModel[LLM, ChatResponse]):
 
 
 def _messages(request: CompletionRequest) -> list[ChatMessage]:
-    """Return the messages of a request as LlamaIndex's."""
+    """Convert the messages of a request to LlamaIndex's class."""
     return [ChatMessage(role=m.role, content=m.content) for m in request.messages]
 
 

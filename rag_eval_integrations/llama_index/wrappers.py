@@ -32,7 +32,7 @@ from rag_eval_integrations.capture._delivery import (
 )
 from rag_eval_integrations.capture._retrieval import (
     OpenRetrieval,
-    added_to_block,
+    add_to_block,
     gold_by_question,
     retrieving,
 )
@@ -231,14 +231,14 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
     @no_span
     def retrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
         """Retrieve nodes."""
-        with self._watched(str_or_query_bundle) as retrieval:
+        with self._capturing(str_or_query_bundle) as retrieval:
             retrieval.documents = nodes = self._wrapped.retrieve(str_or_query_bundle)
         return nodes
 
     @no_span
     async def aretrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
         """Retrieve nodes, from async code."""
-        with self._watched(str_or_query_bundle) as retrieval:
+        with self._capturing(str_or_query_bundle) as retrieval:
             retrieval.documents = nodes = await self._wrapped.aretrieve(str_or_query_bundle)
         return nodes
 
@@ -246,38 +246,38 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
 
     @no_span
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        with self._watched(query_bundle) as retrieval:
+        with self._capturing(query_bundle) as retrieval:
             retrieval.documents = nodes = self._wrapped._retrieve(query_bundle)
         return nodes
 
     @no_span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        with self._watched(query_bundle) as retrieval:
+        with self._capturing(query_bundle) as retrieval:
             retrieval.documents = nodes = await self._wrapped._aretrieve(query_bundle=query_bundle)
         return nodes
 
     # --- as a capture ---------------------------------------------------------------------------
 
-    def _watched(self, query: QueryType) -> AbstractContextManager[OpenRetrieval]:
-        """Return the retrieval, which joins the surrounding call or becomes a call."""
+    def _capturing(self, query: QueryType) -> AbstractContextManager[OpenRetrieval]:
+        """Capture a `with` block's retrieval, in the surrounding call or as a call of its own."""
         question = query if isinstance(query, str) else query.query_str
-        return retrieving(question, self._delivery, self._call_of)
+        return retrieving(question, self._delivery, self._to_record)
 
-    def _call_of(self, retrieval: OpenRetrieval) -> RagCall | None:
+    def _to_record(self, retrieval: OpenRetrieval) -> RagCall | None:
         """Make the call of a retrieval; None if another capture has it."""
 
-        def seen() -> list[Snapshot]:
+        def snapshots() -> list[Snapshot]:
             """Make snapshots of the retrieved nodes."""
             return [document_snapshot(node, score) for node, score in nodes_of(retrieval.documents)]
 
-        if added_to_block(lambda: map(Snapshot.document, distinct(seen())), _key_of):
+        if add_to_block(lambda: map(Snapshot.document, distinct(snapshots())), _key_of):
             return None
         if in_captured_call():
             return None
         name = type(self._wrapped).__name__
         call = retrieval.record(
             name,
-            seen(),
+            snapshots(),
             framework="llama_index",
             run_id=f"{name}.retrieve-{uuid.uuid4()}",
             tags=(),

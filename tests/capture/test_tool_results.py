@@ -11,9 +11,9 @@ def test_the_text_that_was_used_longest_ago_goes() -> None:
     results, documents = ToolResults(), [Snapshot("text", "id", {}, None)]
     for number in range(1_024):
         results.keep("kb", f"text {number}", documents)
-    assert results.of("text 0") == ("kb", documents)
+    assert results.lookup("text 0") == ("kb", documents)
 
     results.keep("kb", "another text", documents)
 
-    assert results.of("text 1") is None
-    assert results.of("text 0") == results.of("another text") == ("kb", documents)
+    assert results.lookup("text 1") is None
+    assert results.lookup("text 0") == results.lookup("another text") == ("kb", documents)
