@@ -10,12 +10,12 @@ from typing import Any, cast
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._visible import counted
-from rag_eval_integrations.cli._judges import WatchedModel, key_for
-from rag_eval_integrations.cli._options import moment
+from rag_eval_integrations.cli._judges import WatchedModel, judge_of, key_for
+from rag_eval_integrations.cli._options import metrics_from, moment
 from rag_eval_integrations.cli._store_arguments import RescoreOptions
 from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
 from rag_eval_integrations.cli.run import foreseen
-from rag_eval_integrations.cli.worker import evaluator_of
+from rag_eval_integrations.cli.worker import shared_permits
 from rag_eval_integrations.dataset import evaluate_calls
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.evaluations._filters import Filters
@@ -43,9 +43,20 @@ def rescore(options: RescoreOptions) -> int:
     filters = Filters(options.where)
     with closing(Store(options.store, create=False)) as store:
         watched: list[WatchedModel] = []
-        key = key_for(dry_run=options.dry_run)
-        evaluator = evaluator_of(options, store, watched, **key)
-        judge = evaluator.judge.name
+        metrics = metrics_from(
+            options.metrics, options.trace(), options.metric_settings(), options.metric_var
+        )
+        permits = shared_permits(store, options.judge, rpm=options.rpm, tpm=options.tpm)
+        judge = judge_of(
+            options.judge,
+            options.requests(),
+            options.wording(),
+            watched,
+            max_concurrency=options.max_concurrency,
+            permits=permits,
+            **key_for(dry_run=options.dry_run),
+        )
+        evaluator = RagEvaluator(judge, metrics, flags=options.flags)
         since = moment(options.since, "--since", store.now())
 
         def chosen() -> Iterator[tuple[ClaimedCall, RagCall]]:
@@ -61,7 +72,8 @@ def rescore(options: RescoreOptions) -> int:
 
         calls, usage, words = foreseen((call for _, call in chosen()), evaluator)
         least = usage.requests / options.rpm * 60 if options.rpm else None
-        print_stdout(f"{words}{_time(store, judge, calls, options.max_concurrency, least)}")
+        duration = _time(store, evaluator.judge.name, calls, options.max_concurrency, least)
+        print_stdout(f"{words}{duration}")
         if options.dry_run or not calls:
             return 0
         done = _loop.run(_rescored(store, evaluator, chosen(), options.max_concurrency, watched))

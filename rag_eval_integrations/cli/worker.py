@@ -12,8 +12,7 @@ from typing import Any
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._visible import LogOnce, counted, logger_of, visible
-from rag_eval_integrations.cli._arguments import Scoring
-from rag_eval_integrations.cli._judges import WatchedModel, judge_of
+from rag_eval_integrations.cli._judges import judge_of
 from rag_eval_integrations.cli._options import metrics_from, moment
 from rag_eval_integrations.cli._store_arguments import WorkerOptions
 from rag_eval_integrations.cli._terminal import end_now, print_stderr
@@ -47,7 +46,18 @@ def worker(options: WorkerOptions) -> int:
     max_age = now - moment(options.max_age, "--max-age", now)
     try:
         with contextlib.closing(_opened(options.store, once=options.once)) as store:
-            evaluator = evaluator_of(options, store)
+            metrics = metrics_from(
+                options.metrics, options.trace(), options.metric_settings(), options.metric_var
+            )
+            permits = shared_permits(store, options.judge, rpm=options.rpm, tpm=options.tpm)
+            judge = judge_of(
+                options.judge,
+                options.requests(),
+                options.wording(),
+                max_concurrency=options.max_concurrency,
+                permits=permits,
+            )
+            evaluator = RagEvaluator(judge, metrics, flags=options.flags)
             working = Worker(
                 store,
                 evaluator,
@@ -120,25 +130,23 @@ def _sink(word: str) -> tuple[str, Sink]:
     return word, tool_sink(word, others=_OTHER_SINKS)
 
 
-def evaluator_of(
-    options: Scoring, store: Store, watched: list[WatchedModel] | None = None, **key: str
-) -> RagEvaluator:
-    """Make the evaluator that the options name, its limits per minute shared by the store.
+def shared_permits(
+    store: Store, judge: str | None, *, rpm: float | None, tpm: float | None
+) -> StorePermits | None:
+    """Make the judge's limits per minute, which all processes of the store share.
 
     Args:
-        options: the options.
         store: the store.
-        watched: as for `judge_of`.
-        **key: `api_key` of a dry run.
+        judge: the value of `--judge`.
+        rpm: requests per minute; None for no limit.
+        tpm: tokens per minute; None for no limit.
+
+    Returns:
+        None without a limit, and for a judge that asks no endpoint.
     """
-    metrics = metrics_from(
-        options.metrics, options.trace(), options.metric_settings(), options.metric_var
-    )
-    more: dict[str, Any] = {"max_concurrency": options.max_concurrency, **key}
-    if options.judge and asks_endpoint(options.judge) and (options.rpm or options.tpm):
-        more["permits"] = StorePermits(store, options.judge, options.rpm, options.tpm)
-    judge = judge_of(options.judge, options.requests(), options.wording(), watched, **more)
-    return RagEvaluator(judge, metrics, flags=options.flags)
+    if judge and asks_endpoint(judge) and (rpm or tpm):
+        return StorePermits(store, judge, rpm, tpm)
+    return None
 
 
 @contextlib.contextmanager
