@@ -105,7 +105,7 @@ class SinkDelivery:
         self._outages = 0  # failures in a row of the place itself
         self._resumes = 0.0  # when an outage's pause ends
         self._changed = threading.Condition()
-        self._accepted = self._written = self._failed = self._dropped = 0
+        self._accepted = self._delivered = self._failed = self._dropped = 0
         self._thread: threading.Thread | None = None
         self._stopping = False
         self._waited_for = 0  # uses of `hurried` in progress
@@ -197,7 +197,7 @@ class SinkDelivery:
         with self._changed:
             return SinkCounters(
                 name=self._name,
-                written=self._written,
+                written=self._delivered,
                 failed=self._failed,
                 dropped=self._dropped,
                 pending=len(self._batch) + len(self._again) + len(self._queue),
@@ -274,7 +274,7 @@ class SinkDelivery:
             left = {id(evaluation) for evaluation in error.left}
             known = [queued for queued in batch if id(queued.evaluation) in left]
             failed = known if len(known) == len(left) else batch  # a sink may name copies
-        self._written += len(batch) - len(failed)
+        self._delivered += len(batch) - len(failed)
         outage = error is not None and not isinstance(error, PartlyWrittenError)
         self._outages = self._outages + 1 if outage else 0
         now = time.monotonic()

@@ -81,7 +81,7 @@ class Worker:
         self._begun: set[int] = set()
         self._tasks: dict[asyncio.Task[None], int] = {}  # a loop refers to its tasks weakly
         self._last = 0  # number of the call accepted last
-        self._made = 0  # number of the last call whose record was made while it waited
+        self._last_recorded = 0  # number of the last call whose record was made while it waited
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
@@ -293,8 +293,10 @@ class Worker:
     def _make_records(self) -> None:
         """Make the records of the calls that wait: without one, a call holds all of its prompts."""
         with self._lock:
-            waiting = list(takewhile(lambda entry: entry[0] > self._made, reversed(self._queue)))
-            self._made = self._last
+            waiting = list(
+                takewhile(lambda entry: entry[0] > self._last_recorded, reversed(self._queue))
+            )
+            self._last_recorded = self._last
         for _, call, _ in reversed(waiting):
             if isinstance(call, EndedCall):
                 call.record()

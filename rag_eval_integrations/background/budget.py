@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_eval_integrations._contain import contained
-from rag_eval_integrations.background.counters import FailureLog, Fate, shown
+from rag_eval_integrations.background.counters import FailureLog, Fate, log_excerpt
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.models.throttling._limits import MINUTE, RollingWindow
@@ -233,10 +233,9 @@ class BoundedEvaluator:
             )
         if evaluation.error is not None:
             failure = evaluation.error
-            self._failures.log(
-                ("evaluation", failure.stage, failure.type),
-                f"an evaluation failed ({failure.stage}: {failure.type}: {shown(failure.message)})",
-            )
+            reason = f"{failure.stage}: {failure.type}: {log_excerpt(failure.message)}"
+            kind = ("evaluation", failure.stage, failure.type)
+            self._failures.log(kind, f"an evaluation failed ({reason})")
             return evaluation, "failed"
         scored = any(score.value is not None for score in evaluation.scores.values())
         if scored:

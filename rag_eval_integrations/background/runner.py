@@ -30,8 +30,8 @@ from rag_eval_integrations.background.counters import (
     Fate,
     Tally,
     TrafficSummary,
+    log_excerpt,
     log_undone,
-    shown,
 )
 from rag_eval_integrations.errors import ConfigurationError, ReentryError, whole_number
 from rag_eval_integrations.evaluations import Evaluations
@@ -203,8 +203,8 @@ class BackgroundEvaluator(_process.ProcessObserver):
         _process.notice_fork()
         try:
             # Few function calls: in an app that has just slept, each takes a microsecond or two.
-            plain = type(call) is RagCall and call.capture is None
-            fate = None if plain else self._refuse(call)
+            is_uncaptured = type(call) is RagCall and call.capture is None
+            fate = None if is_uncaptured else self._refuse(call)
             probability = 1.0
             if not self._judge_all and fate is None:
                 probability = probability_of(call, self._sample_rate)
@@ -369,7 +369,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
             model = judge_base(self._evaluator.judge).model
             waiting = None if model is None else model.waiting()
             why = "has not answered yet" if waiting is None else f"has {waiting}"
-            text = f"{text}: the judge {self._evaluator.judge.name} {shown(why)}"
+            text = f"{text}: the judge {self._evaluator.judge.name} {log_excerpt(why)}"
         self._failures.log(("flush",), text)
 
     def close(self, timeout: float = 30.0) -> bool:

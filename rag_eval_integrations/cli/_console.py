@@ -27,8 +27,8 @@ class _Results(Console):
 
     def print(self, *objects: object, **options: Any) -> None:
         """Print texts with hanging lines."""
-        shown = [hanging(item) if isinstance(item, str) else item for item in objects]
-        super().print(*shown, **options)
+        escaped = [hanging(item) if isinstance(item, str) else item for item in objects]
+        super().print(*escaped, **options)
 
     def on_broken_pipe(self) -> None:
         """Go on without output: `| head` says nothing about the scores and thresholds."""

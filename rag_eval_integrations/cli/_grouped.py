@@ -194,9 +194,9 @@ def _escaped_usage_errors() -> Iterator[None]:
     try:
         yield
     except _ClickException as error:
-        shown: Any = error
-        message = hanging(shown.format_message())
-        shown.format_message = lambda: message
+        usage_error: Any = error
+        message = hanging(usage_error.format_message())
+        usage_error.format_message = lambda: message
         raise
 
 

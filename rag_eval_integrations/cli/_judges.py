@@ -61,12 +61,12 @@ def judge_of(
             model = CachedModel(model, cache)
         return LLMJudge(model, **chosen) if chosen else model
 
-    found = named_judge(name, "--judge", endpoint)
+    labeller = named_judge(name, "--judge", endpoint)
     for field, value in {**requests, **wording}.items():
         if value is not None and not asks_endpoint(name):
             option = f"--{field.replace('_', '-')}"
             raise ConfigurationError(option, value, f"is for openai:MODEL, not for judge {name!r}")
-    return found
+    return labeller
 
 
 def key_for(*, dry_run: bool) -> dict[str, str]:

@@ -247,10 +247,10 @@ def print_agreement(agreement: Agreement, curve: tuple[CascadePoint, ...] = ()) 
 
 
 def _with_scores(
-    table: rich_table.Table, shown: Sequence[figures.ShownStatistic]
+    table: rich_table.Table, statistics: Sequence[figures.ShownStatistic]
 ) -> rich_table.Table:
     """Add a column per statistic, whose heading has the whole name of the score on three lines."""
-    for score, statistic in shown:
+    for score, statistic in statistics:
         words = f"{heading(score)}\n{figures.STATISTICS[statistic]}"
         table.add_column(words, justify="right", overflow="fold")
     table.padding = (0, 0)
@@ -259,10 +259,12 @@ def _with_scores(
 
 def _by_dataset(agreement: Agreement) -> Iterator[rich_table.Table]:
     """Yield the tables of scores and sentences with a row per data set."""
-    for title, block, shown in figures.BY_DATASET:
-        table = _with_scores(foldable(f"{title} by data set", "data set", "n>"), shown)
+    for title, block, statistics in figures.BY_DATASET:
+        table = _with_scores(foldable(f"{title} by data set", "data set", "n>"), statistics)
         for name, group in agreement.by_dataset.items():
-            values = (figures.value_of(figures.figure_of(group, block, *where)) for where in shown)
+            values = (
+                figures.value_of(figures.figure_of(group, block, *where)) for where in statistics
+            )
             add_row(table, name, str(group.counts["n"]), *values)
         yield table
 

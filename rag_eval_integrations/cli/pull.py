@@ -93,7 +93,7 @@ def _pulled(
 ) -> int:
     """Write the calls of the traces that are listed; return how many are too young."""
     young = 0
-    shown = time.monotonic()
+    reported_at = time.monotonic()
 
     def wanted() -> Iterator[Listed]:
         """Yield the traces that are settled and not in OUT."""
@@ -117,8 +117,8 @@ def _pulled(
         for trace in list(traces.waiting):
             for _, call in traces.end(trace):
                 out.add(trace, call)
-        if time.monotonic() - shown >= _SECONDS_PER_LINE:
-            shown = time.monotonic()
+        if time.monotonic() - reported_at >= _SECONDS_PER_LINE:
+            reported_at = time.monotonic()
             print_stderr(f"{counted(out.added, 'call')} pulled")
     return young
 

@@ -93,7 +93,7 @@ class _Noted:
         self.path = path
         self.posted = self.before = self.untraced = 0
         self._tool = tool
-        self._shown = time.monotonic()
+        self._reported_at = time.monotonic()
         self._keys: set[str] = set()
         for line in path.read_bytes().splitlines() if path.exists() else ():
             try:
@@ -131,8 +131,8 @@ class _Noted:
         """Note that these are posted, and print the progress, once per ten seconds."""
         file.append(json.dumps({self._tool: [key for key, _ in entries]}).encode("ascii"))
         self.posted += len(entries)
-        if time.monotonic() - self._shown >= _SECONDS_PER_LINE:
-            self._shown = time.monotonic()
+        if time.monotonic() - self._reported_at >= _SECONDS_PER_LINE:
+            self._reported_at = time.monotonic()
             print_stderr(f"{self.posted:,} posted")
 
 

@@ -155,11 +155,11 @@ def run(options: RunOptions) -> int:
         if watched is not None and watched.never_answered and not rows.scored:
             print_stderr(f"FAILED: {_nothing_written(file, options.judge, options.out)}")
             return max(rows.exit_code(), 1)
-        written = file.finish()
-    if not written:
+        row_count = file.finish()
+    if not row_count:
         return _no_rows(rows, options.out)
     seconds = time.perf_counter() - started
-    print_end(options.out, options.report, rows.summary, seconds, written, rows.reused)
+    print_end(options.out, options.report, rows.summary, seconds, row_count, rows.reused)
     failed = check_errors(rows.summary, options.max_error_rate)
     below = check_thresholds(thresholds, rows.summary, groups, corrections, options.out)
     return max(rows.exit_code(), failed, below)

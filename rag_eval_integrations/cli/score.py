@@ -88,7 +88,12 @@ _ENOUGH = 30
 
 
 def print_end(
-    out: Path, report: Path | None, summary: Summary, seconds: float, written: int, reused: int = 0
+    out: Path,
+    report: Path | None,
+    summary: Summary,
+    seconds: float,
+    row_count: int,
+    reused: int = 0,
 ) -> None:
     """Print the summary, and write the report: reading the whole file, a resumed run's as well.
 
@@ -100,7 +105,7 @@ def print_end(
         report: where the report goes; None for none.
         summary: of all evaluations.
         seconds: duration of the run.
-        written: the number of evaluations in the file.
+        row_count: number of evaluations in the file.
         reused: evaluations taken from an earlier run.
 
     Raises:
@@ -111,7 +116,7 @@ def print_end(
     for line in _in_words(summary, seconds, reused):
         (print_stderr if piped else print_stdout)(line)
     if not piped:
-        print_stdout(f"Wrote {counted(written, 'evaluation')} to {out}")
+        print_stdout(f"Wrote {counted(row_count, 'evaluation')} to {out}")
     if report is not None:
         from rag_eval_integrations.report.html import report_pieces  # noqa: PLC0415  # Jinja2
 

@@ -81,11 +81,13 @@ class EvaluatorConfig:
             if self.base_url:
                 address_of(self.base_url)
             return
-        shown = repr(self.judge) if isinstance(self.judge, str) else type(self.judge).__name__
+        judge_text = repr(self.judge) if isinstance(self.judge, str) else type(self.judge).__name__
         for name in ("base_url", "timeout", "max_tokens", "extra_body", "deadline"):
             value = getattr(self, name)
             if value is not None:
-                raise ConfigurationError(name, value, f"is for openai:MODEL, not for judge {shown}")
+                raise ConfigurationError(
+                    name, value, f"is for openai:MODEL, not for judge {judge_text}"
+                )
 
     @property
     def limited(self) -> bool:

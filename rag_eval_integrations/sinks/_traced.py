@@ -202,7 +202,7 @@ def chosen(evaluation: Evaluation, names: Sequence[str]) -> dict[str, Any]:
     return {name: known[name] for name in names if known.get(name) is not None}
 
 
-def plain(value: object) -> str | bool | int | float:
+def attribute_value(value: object) -> str | bool | int | float:
     """Return a value as an attribute may be: a list or an object as its JSON."""
     return value if isinstance(value, str | bool | int | float) else json.dumps(value)
 
@@ -267,7 +267,7 @@ def keys_of(score: Score) -> str:
     for name in _KEYS:
         entries = score.evidence.get(name)
         if isinstance(entries, list):
-            keys = [str(one["key"] if isinstance(one, dict) else one) for one in entries]
+            keys = [str(entry["key"] if isinstance(entry, dict) else entry) for entry in entries]
             more = ", …" if len(keys) > _MOST_KEYS else ""
             words = name.removesuffix("_keys").replace("_", " ")
             parts.append(f"{words}: {', '.join(keys[:_MOST_KEYS]) or 'none'}{more}")

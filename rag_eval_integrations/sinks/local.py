@@ -109,7 +109,7 @@ class LoggingSink:
             for evaluation in batch:
                 fields = _fields(evaluation, self._metadata)
                 self._logger.info(
-                    "call %s: %s", _shown(evaluation.id), _words(evaluation), extra=fields
+                    "call %s: %s", _escaped_id(evaluation.id), _words(evaluation), extra=fields
                 )
 
 
@@ -146,7 +146,7 @@ def _named(name: str) -> str:
     return name if _WORD.fullmatch(name) else json.dumps(name)
 
 
-def _shown(text: str) -> str:
+def _escaped_id(text: str) -> str:
     """Write an id on one line of ASCII: escaped, and cut to 64 characters before that."""
     # The user chooses the id: a line break in it could forge a log line, and an escape sequence
     # could colour the terminal.
@@ -205,11 +205,11 @@ class JsonlSink:
         with LineFile(_target.resolved(self.path)) as file:
             self._check(file.head(_HEAD))
             file.end_last_line()
-            for written, line in enumerate(lines):
+            for position, line in enumerate(lines):
                 try:
                     file.append(line)
                 except OSError as error:
-                    raise PartlyWrittenError(batch[written:], error) from error
+                    raise PartlyWrittenError(batch[position:], error) from error
 
     def _check(self, head: bytes) -> None:
         """Refuse to mix evaluations with something else, by the beginning of the file.

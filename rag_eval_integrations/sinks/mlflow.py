@@ -10,9 +10,9 @@ from rag_eval_integrations.records import Score
 from rag_eval_integrations.sinks._traced import (
     Traced,
     TraceSink,
+    attribute_value,
     client_library,
     label_of,
-    plain,
     score_id,
 )
 
@@ -135,7 +135,9 @@ class MLflowSink(TraceSink):
             source=self._entities.AssessmentSource(
                 source_type=kind, source_id=score.by.judge or traced.evaluation.judge.name
             ),
-            metadata={name: str(plain(fact)) for name, fact in facts.items() if fact is not None},
+            metadata={
+                name: str(attribute_value(fact)) for name, fact in facts.items() if fact is not None
+            },
             span_id=traced.span_id,
         )
         feedback.assessment_id = f"a-{score_id(traced.evaluation, score.name).hex}"

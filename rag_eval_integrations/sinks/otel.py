@@ -12,11 +12,11 @@ from rag_eval_integrations.records import Evaluation, Score
 from rag_eval_integrations.sinks._traced import (
     Traced,
     TraceSink,
+    attribute_value,
     chosen,
     client_library,
     identity_of,
     label_of,
-    plain,
 )
 
 if TYPE_CHECKING:
@@ -141,7 +141,9 @@ class OpenTelemetrySink(TraceSink):
         for traced in group:
             evaluation = traced.evaluation
             context, ended = self._context(traced), _ended(evaluation)
-            shared = {name: plain(v) for name, v in chosen(evaluation, self._metadata).items()}
+            shared = {
+                name: attribute_value(v) for name, v in chosen(evaluation, self._metadata).items()
+            }
             if context is None:  # each attribute takes the SDK a microsecond
                 shared[CALL] = evaluation.id
             if evaluation.fingerprint is not None:

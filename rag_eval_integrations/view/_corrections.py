@@ -56,11 +56,11 @@ class Corrections:
             address: where they are sent to.
             calls: the calls.
         """
-        held = LabelsFile(self._path).calls if self._path.exists() else {}
+        labelled = LabelsFile(self._path).calls if self._path.exists() else {}
         on_page = {call.row_key for call in calls}
         given = [
             {"row_key": labels.row_key, "who": labels.who, "key": key, "label": label}
-            for labels in held.values()
+            for labels in labelled.values()
             if labels.row_key in on_page
             for key, label in labels.answers.items()
         ]

@@ -60,7 +60,7 @@ def server(app: ASGIApp, end: Callable[[int], NoReturn] | None = None) -> uvicor
         timeout_graceful_shutdown=0,
         ws="none",
     )
-    made = uvicorn.Server(config)
+    uvicorn_server = uvicorn.Server(config)
     if end is not None:
-        made.handle_exit = lambda sig, frame: end(sig)  # type: ignore[method-assign]
-    return made
+        uvicorn_server.handle_exit = lambda sig, frame: end(sig)  # type: ignore[method-assign]
+    return uvicorn_server
