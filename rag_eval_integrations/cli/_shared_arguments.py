@@ -43,7 +43,7 @@ def labels_option(more: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class SkipInvalid:
-    """Whether invalid lines matter."""
+    """Option to accept invalid lines."""
 
     skip_invalid: bool = input_option(
         "Report invalid lines, but do not exit with 2 for them.", default=False
@@ -52,7 +52,7 @@ class SkipInvalid:
 
 @dataclass(frozen=True, kw_only=True)
 class FieldNames:
-    """Where the fields of calls are in a file."""
+    """Option that says which names a file has for the fields of calls."""
 
     field_map: list[str] | None = input_option(
         "Field of the calls that holds a question, documents, response, reference, id, "
@@ -65,7 +65,7 @@ class FieldNames:
 
 @dataclass(frozen=True, kw_only=True)
 class Where:
-    """Which evaluations a command is about; `Filters` reads it."""
+    """Option that selects evaluations; `Filters` reads it."""
 
     where: list[str] | None = input_option(
         "Only the evaluations for which this holds: a field of the metadata (or id, judge, model, "
@@ -77,7 +77,7 @@ class Where:
 
 @dataclass(frozen=True, kw_only=True)
 class Overwrite:
-    """Whether an output may be replaced."""
+    """Option to replace an existing output."""
 
     overwrite: bool = output_option(
         "Replace a file that exists, once the new one is whole.", default=False
@@ -86,7 +86,7 @@ class Overwrite:
 
 @dataclass(frozen=True, kw_only=True)
 class FailUnder:
-    """Thresholds of means."""
+    """Options for thresholds of means."""
 
     fail_under: list[str] | None = check_option(
         "Exit 1 if the mean of a score is below VALUE; repeatable.", metavar="NAME=VALUE"
@@ -107,7 +107,7 @@ class FailUnder:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationsOutput(SkipInvalid, Overwrite, FailUnder):
-    """The output of `run` and `score`."""
+    """Options for the output of `run` and `score`."""
 
     out: Path = out_option(
         "File for the evaluations, which must not exist; - is standard output. A name "
@@ -129,7 +129,7 @@ class EvaluationsOutput(SkipInvalid, Overwrite, FailUnder):
 
 @dataclass(frozen=True, kw_only=True)
 class Formulas:
-    """The formulas of TRACe."""
+    """Options for the formulas of TRACe."""
 
     formulas: str | None = trace_option(
         "The set of TRACe formulas; by default gpt-labeling, or that of given evaluations.",
@@ -142,7 +142,7 @@ class Formulas:
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """What is asked of the answers of an `openai:` model."""
+    """Options for the answers of an `openai:` model."""
 
     timeout: float | None = limit_option(
         "Time limit for one answer of an openai: model.", metavar="SECONDS"
@@ -169,7 +169,7 @@ class Answers:
 
 @dataclass(frozen=True, kw_only=True)
 class Judging(Answers):
-    """The judge, and the requests of an `openai:MODEL`, alone or in a cascade."""
+    """Options for the judge, and for the requests of an `openai:MODEL` in it."""
 
     judge: str | None = judge_option(
         "The judge: embedded (lexical, no key, the default), openai:MODEL, onnx:PATH, "
@@ -194,7 +194,7 @@ class Judging(Answers):
     )
 
     def requests(self) -> dict[str, Any]:
-        """Check these options, and return them by the name of the field.
+        """Check the options for requests, and return them as arguments of `judge_from`.
 
         Raises:
             ConfigurationError: for a value that cannot be used; names the option.
@@ -202,13 +202,13 @@ class Judging(Answers):
         return {"base_url": self.base_url, **self.answers()}
 
     def wording(self) -> dict[str, str | None]:
-        """Return what an `openai:` model is told and asked to tell, by the name of the field."""
+        """Return the options about the prompt of an `openai:` model, as arguments of `LLMJudge`."""
         return {"instructions": self.instructions, "explanations": self.explanations}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asking(Judging):
-    """How a judge is asked about many calls."""
+    """Options for asking a judge about many calls."""
 
     max_concurrency: int = limit_option(
         "Maximum of concurrent calls.", metavar="N", min=1, default=32
@@ -218,7 +218,7 @@ class Asking(Judging):
     cache: Path | None = judge_option("Cache the judge's answers in this file.", metavar="FILE")
 
     def requests(self) -> dict[str, Any]:
-        """Check these options, and return them by name, but for the number of calls at once.
+        """Check the options for requests, and return them with the limits and the cache.
 
         Raises:
             ConfigurationError: for a value that cannot be used; names the option.
@@ -229,7 +229,7 @@ class Asking(Judging):
 
 @dataclass(frozen=True, kw_only=True)
 class Scoring(Formulas, Asking):
-    """What is scored of a call, and by whom."""
+    """Options for the metrics of a call, and for its judge."""
 
     flags: bool | None = judge_option(
         "Look for text that addresses a judge (suspected_injection); no score needs it. By "
@@ -270,7 +270,7 @@ class Scoring(Formulas, Asking):
         "Field of a document's metadata to match, not its id.", metavar="FIELD"
     )
 
-    def trace(self) -> dict[str, Any]:
+    def trace_settings(self) -> dict[str, Any]:
         """Return the arguments of `trace_from`."""
         return {
             "formulas": self.formulas,
@@ -279,7 +279,7 @@ class Scoring(Formulas, Asking):
         }
 
     def metric_settings(self) -> dict[str, Any]:
-        """Return the settings of G-Eval and of `retrieval` that were given, by their arguments."""
+        """Return the options for G-Eval and `retrieval` that were given, as their arguments."""
         settings = {
             "estimator": self.geval_estimator,
             "samples": self.geval_samples,
@@ -297,7 +297,7 @@ def _json_object(text: str) -> dict[str, Any]:
         ConfigurationError: it is not JSON, or not an object. NaN and Infinity are not JSON.
     """
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         why = f"is not JSON ({error}); quote it for the shell, as in '{{\"top_k\": 20}}'"
         raise ConfigurationError("--extra-body", "…", why) from None
@@ -306,6 +306,6 @@ def _json_object(text: str) -> dict[str, Any]:
     return value
 
 
-def _refuse(constant: str) -> NoReturn:
+def _refuse_constant(constant: str) -> NoReturn:
     """Refuse NaN and Infinity, which JSON does not have."""
     raise ValueError(f"{constant} is not JSON")

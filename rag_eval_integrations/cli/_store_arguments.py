@@ -23,7 +23,7 @@ from rag_eval_integrations.cli._shared_arguments import (
 
 @dataclass(frozen=True, kw_only=True)
 class InStore:
-    """The store."""
+    """Option that names the store."""
 
     store: str = input_option(
         "The store: a path, sqlite:///PATH or postgresql://USER@HOST/NAME.",
@@ -35,7 +35,7 @@ class InStore:
 
 @dataclass(frozen=True, kw_only=True)
 class Since:
-    """The calls of which time a command is about."""
+    """Option that selects the calls since a time."""
 
     since: str | None = input_option(
         "Only calls since then: 90m, 24h, 7d or 2w ago, or a date such as 2026-11-25.",

@@ -35,7 +35,7 @@ from rag_eval_integrations.store.spool import SUFFIX
 
 
 def info(options: StoreInfoOptions) -> int:
-    """Print what is in which state and why, what waits, and what each evaluator made and took."""
+    """Print how many calls are in each state, what waits, and figures of each evaluator."""
     with closing(Store(options.store, create=False)) as store:
         counts = store.counts()
         lines = [f"{store.name}: {counted(sum(calls for *_, calls in counts), 'call')}"]
@@ -129,7 +129,7 @@ def prune(options: StorePruneOptions) -> int:
 
 
 def report(options: StoreReportOptions) -> int:
-    """Write the page, once or again and again; then a failure is told once, and tried again."""
+    """Write the page, once or at intervals; then a failure is printed once and retried."""
     if options.every is not None and not options.every > 0:
         raise ConfigurationError("--every", options.every, "use a number of seconds above 0")
     _page.check(options.out, field="--out")

@@ -41,13 +41,16 @@ def worker(options: WorkerOptions) -> int:
         ConfigurationError: for options that cannot work.
         OSError: when the store cannot be used.
     """
-    sinks = dict(map(_sink, options.to or ()))
+    sinks = dict(map(_named_sink, options.to or ()))
     now, spools = time.time(), [path.absolute() for path in options.spool or ()]
     max_age = now - moment(options.max_age, "--max-age", now)
     try:
-        with contextlib.closing(_opened(options.store, once=options.once)) as store:
+        with contextlib.closing(_open_store(options.store, once=options.once)) as store:
             metrics = metrics_from(
-                options.metrics, options.trace(), options.metric_settings(), options.metric_var
+                options.metrics,
+                options.trace_settings(),
+                options.metric_settings(),
+                options.metric_var,
             )
             permits = shared_permits(store, options.judge, rpm=options.rpm, tpm=options.tpm)
             judge = judge_of(
@@ -73,7 +76,7 @@ def worker(options: WorkerOptions) -> int:
             if not options.once:
                 watched = [store.name, *(visible(str(spool)) for spool in spools)]
                 print_stderr(f"Watching {', '.join(watched)}; judge {evaluator.judge.name}.")
-            with _drained(working):
+            with _finish_on_signal(working):
                 _loop.run(working.run(once=options.once))
     except UnavailableError as error:
         if not options.once:
@@ -99,8 +102,8 @@ def worker(options: WorkerOptions) -> int:
     return code
 
 
-def _opened(address: str, *, once: bool) -> Store:
-    """Open the store; wait for a database that is away, and say so once per kind of failure.
+def _open_store(address: str, *, once: bool) -> Store:
+    """Open the store, and retry while the database is away; each kind of failure is logged once.
 
     Raises:
         UnavailableError: with `once`, it was away for a minute.
@@ -116,8 +119,8 @@ def _opened(address: str, *, once: bool) -> Store:
             time.sleep(1.0)
 
 
-def _sink(word: str) -> tuple[str, Sink]:
-    """Make the sink of a word: log, a file or a tool; with its name in the store."""
+def _named_sink(word: str) -> tuple[str, Sink]:
+    """Make the sink of a `--to` value (log, file or tool); return it with its name in the store."""
     if word == "log":
         scores = logger_of(SCORES_LOG)
         scores.setLevel(logging.INFO)
@@ -150,10 +153,10 @@ def shared_permits(
 
 
 @contextlib.contextmanager
-def _drained(working: Worker) -> Iterator[None]:
+def _finish_on_signal(working: Worker) -> Iterator[None]:
     """Have the first SIGTERM or Ctrl-C let the worker finish; the next one ends it at once.
 
-    Whatever hangs, it has ended half a minute after the first.
+    Half a minute after the first, the process ends whatever hangs.
     """
     before: dict[signal.Signals, Any] = {}
 
@@ -168,7 +171,7 @@ def _drained(working: Worker) -> Iterator[None]:
         late.start()
 
     def give_up() -> None:
-        """End although something hangs."""
+        """End the process although something hangs."""
         print_stderr("FAILED: it did not end by itself; the next worker judges what was left")
         end_now(1)
 
