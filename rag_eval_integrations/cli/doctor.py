@@ -78,7 +78,7 @@ def doctor(options: DoctorOptions) -> int:
 
 
 def _verdict(evaluation: Evaluation) -> tuple[bool, str]:
-    """Tell whether the judge works, in words as well; print the warnings of its scores.
+    """Return whether the judge works, with a verdict in words; print warnings of its scores.
 
     It fails with an error or without labels.
     """

@@ -77,7 +77,7 @@ def rescore(options: RescoreOptions) -> int:
         if options.dry_run or not calls:
             return 0
         done = _loop.run(
-            _rescored(store, evaluator, calls_to_rescore(), options.max_concurrency, watched)
+            _judge_again(store, evaluator, calls_to_rescore(), options.max_concurrency, watched)
         )
     print_stdout(f"{counted(done, 'evaluation')} recorded")
     if done < calls:
@@ -102,7 +102,7 @@ def _duration(
     return f"; about {max(seconds):,.0f} s{cost}, as its earlier evaluations and limits say"
 
 
-async def _rescored(
+async def _judge_again(
     store: Store,
     evaluator: RagEvaluator,
     calls: Iterator[tuple[ClaimedCall, RagCall]],

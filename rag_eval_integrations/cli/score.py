@@ -95,7 +95,7 @@ def print_end(
     row_count: int,
     reused: int = 0,
 ) -> None:
-    """Print the summary of a run, and write its report, also of rows of an earlier run.
+    """Print the summary of a run, and write its report from the whole file.
 
     The summary has means with their counts, reasons for missing scores, warnings, errors and
     diagnoses.
@@ -272,7 +272,7 @@ def check_thresholds(
     for threshold in thresholds:
         if groups is not None and means_of(summary, threshold.name):
             code = max(code, _check_groups(threshold, groups.ranked()))
-        elif why := _below(threshold, summary):
+        elif why := _shortfall(threshold, summary):
             print_stderr(f"FAILED {threshold.name}: {why}")
             code = 1
     return code
@@ -296,7 +296,7 @@ def _check_corrected(thresholds: Sequence[Threshold], corrected: CorrectedMeans)
     return code
 
 
-def _below(threshold: Threshold, summary: Summary) -> str:
+def _shortfall(threshold: Threshold, summary: Summary) -> str:
     """Say why a mean is below its threshold, or missing; empty if the threshold holds."""
     try:
         score = summary.means.mean(threshold.name)
@@ -319,7 +319,7 @@ def _check_groups(threshold: Threshold, groups: Groups) -> int:
         name = one_line(f"{threshold.name}: {groups.field} {value}", 120)
         if calls < groups.least:
             print_stderr(f"NOTE {name}: {counted(calls, 'call')} with a value, too few to fail")
-        elif why := _below(threshold, group):
+        elif why := _shortfall(threshold, group):
             print_stderr(f"FAILED {name}: {why} ({counted(calls, 'call')})")
             code = 1
     if groups.without:
