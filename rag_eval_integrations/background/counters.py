@@ -92,7 +92,7 @@ _COUNTED_AS = {
 
 
 class Tally:
-    """Counts calls: each is captured once and then meets one fate; until then it is pending."""
+    """Counts of calls by fate: each is captured once, and pending until it meets one fate."""
 
     def __init__(self) -> None:
         # Reentrant: a garbage collection in here may finalise a stream and so submit its call.

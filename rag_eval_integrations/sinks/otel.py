@@ -13,7 +13,7 @@ from rag_eval_integrations.sinks._traced import (
     Traced,
     TraceSink,
     attribute_value,
-    chosen,
+    chosen_metadata,
     client_library,
     identity_of,
     label_of,
@@ -130,7 +130,7 @@ class OpenTelemetrySink(TraceSink):
         return [self._observation(number, {REASON: reason}) for reason, number in total.items()]
 
     def traced(self, evaluation: Evaluation) -> Traced | None:
-        """Find the span of a call; without one its events stand alone.
+        """Return an evaluation with its span, or without one: then its events stand alone.
 
         Never None.
         """
@@ -140,9 +140,10 @@ class OpenTelemetrySink(TraceSink):
         """Emit an event and record a metric per score."""
         for traced in group:
             evaluation = traced.evaluation
-            context, ended = self._context(traced), _ended(evaluation)
+            context, ended = self._context(traced), _end_of(evaluation)
             shared = {
-                name: attribute_value(v) for name, v in chosen(evaluation, self._metadata).items()
+                name: attribute_value(v)
+                for name, v in chosen_metadata(evaluation, self._metadata).items()
             }
             if context is None:  # each attribute takes the SDK a microsecond
                 shared[CALL] = evaluation.id
@@ -215,8 +216,8 @@ class OpenTelemetrySink(TraceSink):
         return context
 
 
-def _ended(evaluation: Evaluation) -> int:
-    """Return when the call ended, in nanoseconds since 1970; now if that is not known."""
+def _end_of(evaluation: Evaluation) -> int:
+    """Return the end of the call in nanoseconds since 1970; now if that is not known."""
     began, capture = evaluation.started_at, evaluation.capture
     if began is None or capture is None:
         return time.time_ns()

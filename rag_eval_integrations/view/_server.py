@@ -20,7 +20,7 @@ _NEXT = 100
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Listen at an address.
+    """Return a socket that listens at an address.
 
     Raises:
         ConfigurationError: the port is taken; names the next free one.
@@ -44,7 +44,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def server(app: ASGIApp, end: Callable[[int], NoReturn] | None = None) -> uvicorn.Server:
-    """Make the server, whose `run` answers until it is ended.
+    """Make the HTTP server, whose `run` answers until it is ended.
 
     Args:
         app: what answers.
