@@ -32,9 +32,9 @@ class Share(_process.ProcessObserver):
     """One handler's part of a shared background: its calls, their evaluations, its callbacks.
 
     Args:
-        target: the evaluator, or the name of its judge; those with the same one share threads.
-        sinks: told of each evaluation, in order, also when the handler is gone.
-        failures: counts and logs what they raise.
+        target: the evaluator, or the name of its judge; handlers with the same one share threads.
+        sinks: callbacks that get each evaluation, in order, also when the handler is gone.
+        failures: counts and logs what the callbacks raise.
 
     Raises:
         ConfigurationError: the judge is not known, or threads are patched (gevent, eventlet).
@@ -122,7 +122,7 @@ class _OwnedCall(EndedCall):
         self._call: RagCall | EndedCall | None = call
         self.share = share
         self.evaluated = False
-        """Whether it is evaluated, and left to be told."""
+        """Whether it is evaluated, and only its callbacks are left."""
         captured = call if isinstance(call, EndedCall) else call.capture
         self.status = "ok" if captured is None else captured.status
 

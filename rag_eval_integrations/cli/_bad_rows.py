@@ -40,7 +40,7 @@ class BadRows:
         self._path = path
         self.count = 0
         self._kinds: dict[str, tuple[int, list[str]]] = {}
-        """Of each kind: how many there are, and the places of the first ones."""
+        """Kind → the number of its rows, and the places of the first ones."""
 
     @property
     def has_parsed(self) -> bool:

@@ -230,7 +230,7 @@ def option(section: str, help_: str, *names: str, default: Any = None, **setting
     Args:
         section: the section of the help page.
         help_: what the option does.
-        *names: its names; by default that of the field.
+        *names: its flags; by default one with the name of the field.
         default: its value where it is not given; MISSING for one that has to be.
         **settings: further arguments of `typer.Option`.
     """

@@ -158,7 +158,7 @@ def named_share(option: str, word: str, value: str, why: str) -> tuple[str, floa
         option: the option.
         word: what was given.
         value: what the option calls the value.
-        why: the end of the message about one that is not such a number.
+        why: end of the message if the value is not such a number.
 
     Raises:
         ConfigurationError: for another form or value.

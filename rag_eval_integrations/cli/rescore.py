@@ -111,8 +111,8 @@ async def _judge_again(
 ) -> int:
     """Evaluate stored calls again and write the results in batches; return their number.
 
-    A call that cannot be judged is told and stays what it is; the rest is left when no request of
-    the judge can succeed.
+    A call that cannot be judged is reported and keeps its state; once no request of the judge can
+    succeed, the rest is left.
     """
     claimed_by_number: dict[int, tuple[ClaimedCall, float]] = {}
     batch: list[Outcome] = []

@@ -121,7 +121,7 @@ def draw_calls(
     """Draw calls, the same each time for the same arguments.
 
     Returns:
-        What they are drawn by, and the calls, each once.
+        The draw, and its calls, each once.
 
     Raises:
         ConfigurationError: there is nothing to ask.

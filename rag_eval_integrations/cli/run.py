@@ -272,7 +272,7 @@ class _RunRows:
         self.bad = BadRows(calls)
         self.summary = Summary()
         self.places: dict[int, int] = {}
-        """Of calls that were given to the evaluator: their places among the valid calls."""
+        """Number of a call, as it was given to the evaluator → its place among the valid calls."""
         self.reused = 0
         self._reused_scored = 0
 
@@ -287,7 +287,7 @@ class _RunRows:
     def new_calls(self, file: EvaluationFile | EvaluationPipe) -> Generator[RagCall]:
         """Yield the calls that have no row yet, and note their places.
 
-        The rows of the others are added to the summary, and counted as reused.
+        Rows of an earlier run are added to the summary, and counted as reused.
         """
         given = itertools.count()
         for place, call in enumerate(self.valid()):
@@ -349,13 +349,13 @@ def estimated_cost(calls: Iterable[RagCall], evaluator: RagEvaluator) -> tuple[i
         cost = "no requests, no cost"
     else:
         cost = "what it asks and costs is not known"
-    if more := _own_requests(evaluator, count):
+    if more := _direct_requests(evaluator, count):
         cost = f"{cost}, and {more}" if judge is not None else more
     work = f"{counted(count, 'call')}, {characters:,} characters; judge {evaluator.judge.name}"
     return count, usage, f"{work}: {cost}"
 
 
-def _own_requests(evaluator: RagEvaluator, calls: int) -> str:
+def _direct_requests(evaluator: RagEvaluator, calls: int) -> str:
     """Say how many requests are sent by metrics that ask a model directly; empty for none."""
     metrics = [metric for metric in evaluator.metrics if isinstance(metric, ModelMetric)]
     limits = [metric.most_requests for metric in metrics]

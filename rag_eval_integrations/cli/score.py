@@ -196,7 +196,7 @@ def groups_from(
     Args:
         per: the field; None for none.
         min_calls: calls of a group from which it may fail.
-        thresholds: those of `--fail-under`.
+        thresholds: thresholds of `--fail-under`.
         out: where a command that makes evaluations writes them.
 
     Raises:
@@ -246,13 +246,13 @@ def check_thresholds(
 ) -> int:
     """Return 1, and say why, if the mean of a score is below its threshold; else 0.
 
-    Of corrected means, which are printed, the lower end of the interval counts.
+    With corrected means, which are printed, the lower end of the interval counts.
 
     Args:
         thresholds: the thresholds.
         summary: of all evaluations.
-        groups: groups of which each mean is checked; None to check that of all evaluations.
-        corrections: what corrects the means; None for those of the judge.
+        groups: groups whose means are checked; None to check the mean of all evaluations.
+        corrections: what corrects the means; None to check the means of the judge.
         out: a file that this program has just written, whose evaluations are added to the groups
             or corrections.
         say: prints a line about corrected means.

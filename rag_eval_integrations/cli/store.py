@@ -64,7 +64,7 @@ def _files_of(folder: Path) -> str:
     """Count the files of a spool.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: there is no such folder.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: no such spool")

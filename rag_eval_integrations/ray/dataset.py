@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EvaluatorConfig:
-    """What the evaluator of each actor is made of; goes to other processes by pickling.
+    """Configuration of the evaluator that each actor makes; it is pickled for other processes.
 
     It holds no key: an `openai:MODEL` reads OPENAI_API_KEY where the actor runs. On a cluster, set
     it on the nodes or by `ray.init(runtime_env={"env_vars": …})`. Its `repr` leaves out `base_url`
@@ -149,7 +149,7 @@ class EvaluatorConfig:
 def evaluator_of(
     config: EvaluatorConfig | RagEvaluator, permits: Permits | None = None
 ) -> RagEvaluator:
-    """Make the evaluator of an actor; one that is an evaluator already is returned as it is."""
+    """Make the evaluator of an actor; an evaluator is returned as it is."""
     return config if isinstance(config, RagEvaluator) else config.make(permits)
 
 
@@ -337,7 +337,7 @@ class Limit:
         rpm: requests per minute, above 0; None for no limit.
         tpm: tokens per minute, above 0; None for no limit.
         clock: returns seconds, like `time.monotonic`.
-        again: whether an earlier one may have given out all of the limit just now.
+        again: whether an earlier `Limit` may have given out all of it just now.
 
     Raises:
         ConfigurationError: for a limit out of its range.

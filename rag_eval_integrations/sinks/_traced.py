@@ -26,7 +26,7 @@ class Traced(NamedTuple):
 
     evaluation: Evaluation
     trace_id: str | None
-    """None where LangSmith finds the trace by the run, or there is none."""
+    """None if LangSmith finds the trace by the run, or the call has no trace."""
     span_id: str | None
 
 

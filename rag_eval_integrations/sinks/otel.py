@@ -54,7 +54,7 @@ class OpenTelemetrySink(TraceSink):
     """Emits every score as an event `gen_ai.evaluation.result` on the span of its call.
 
     A sink for `BackgroundEvaluator`, which calls it from a thread of its own. An event is a log
-    record whose context is the captured span; that of a call without one stands alone. It holds the
+    record whose context is the captured span; without a span it stands alone. It holds the
     score's name, value, label and explanation, the judge's name, the evaluator's fingerprint as its
     version, and `error.type` for an error. The metrics are a histogram of the scores
     (`rag_eval.score`), and counters of scores without a value (`rag_eval.unscored`, by code), of

@@ -124,7 +124,7 @@ class RunFile:
         """Held while the figures change or are copied."""
         self._figures, self._pages = Cursor(), Cursor()
         self._offsets: list[int] = []
-        """Of the first call of each page."""
+        """Offset of the first call of each page."""
         self._count = 0
         self._counted: Stamp | None = None
         self._indexing = threading.Lock()
@@ -235,7 +235,7 @@ class RunFile:
             return list(lines_from(wanted, partial(from_line, Evaluation), "line", self.path))
 
     def call(self, number: int) -> Evaluation | None:
-        """Return the call that has a number, from 1, on the pages; None if there is none."""
+        """Return the call that has a number, from 1, on the pages; None without one."""
         self.count()
         page, place = divmod(number - 1, PAGE)
         rows = self.calls(page * PAGE, PAGE) if number > 0 else []
