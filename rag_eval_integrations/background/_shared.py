@@ -1,10 +1,10 @@
 """One background for all handlers on one evaluator: a handler per request costs no thread.
 
-    handler ─▶ Share ─▶ _Use ─▶ _SharedBackground ◀─ its threads, while they run
+    handler ─▶ Share ─▶ _Lease ─▶ _SharedBackground ◀─ its threads, while they run
                  ▲
                  └─ calls that wait, are evaluated or are told to the handler's functions
 
-When the last share is gone, its `_Use` is too, and the threads end.
+When the last share is gone, its `_Lease` is too, and the threads end.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from rag_eval_integrations.sinks import CallbackSink
 
 
 class Share(_process.ProcessObserver):
-    """The part of one handler: its own calls, their evaluations, and the functions told of them.
+    """One handler's part of a shared background: its calls, their evaluations, its callbacks.
 
     Args:
-        target: the evaluator, or the name of its judge; those with the same one share threads.
-        sinks: told of each evaluation, in order, also when the handler is gone.
-        failures: counts and logs what they raise.
+        target: the evaluator, or the name of its judge; handlers with the same one share threads.
+        sinks: callbacks that get each evaluation, in order, also when the handler is gone.
+        failures: counts and logs what the callbacks raise.
 
     Raises:
         ConfigurationError: the judge is not known, or threads are patched (gevent, eventlet).
@@ -45,7 +45,7 @@ class Share(_process.ProcessObserver):
     ) -> None:
         # Without a lock, which a fork could leave locked: of two made at once, one is used.
         key = target if isinstance(target, str) else id(target)
-        self.use = _uses.get(key) or _uses.setdefault(key, _Use(target))
+        self.lease = _leases.get(key) or _leases.setdefault(key, _Lease(target))
         self.sinks = sinks
         self.failures = failures
         self.after_fork()
@@ -64,12 +64,12 @@ class Share(_process.ProcessObserver):
         owned = _OwnedCall(call, self)
         with self._changed:
             self._open.add(owned)
-        self.use.background.submit(owned)  # type: ignore[arg-type]  # it takes both, as here
+        self.lease.background.submit(owned)  # type: ignore[arg-type]  # it takes both, as here
 
     submit_ended = __call__
 
     def settle(self, call: _OwnedCall) -> None:
-        """Note that nothing more comes of a call."""
+        """Mark a call as finished, whatever became of it."""
         with self._changed:
             self._open.discard(call)
             self._changed.notify_all()
@@ -93,12 +93,12 @@ class Share(_process.ProcessObserver):
             return sum(not call.evaluated for call in self._open)
 
     def flush(self, timeout: float = 30.0) -> bool:
-        """Wait until the handler's calls are evaluated and told; return whether that was in time.
+        """Wait until the handler's calls are evaluated and its callbacks done; return if in time.
 
         Raises:
             ReentryError: called inside an evaluation or a sink, which would wait for itself.
         """
-        background = self.use.background
+        background = self.lease.background
         background._refuse_reentry("flush")
         with background._deliveries[0].hurried(), self._changed:
             own = self._open.copy()
@@ -113,7 +113,7 @@ class Share(_process.ProcessObserver):
 
 
 class _OwnedCall(EndedCall):
-    """A call of a share, which hears what becomes of it."""
+    """A call that reports to its share what becomes of it."""
 
     __slots__ = ("_call", "evaluated", "share")
     __repr__ = object.__repr__  # the fields of the base class are not set
@@ -122,12 +122,12 @@ class _OwnedCall(EndedCall):
         self._call: RagCall | EndedCall | None = call
         self.share = share
         self.evaluated = False
-        """Whether it is evaluated, and left to be told."""
+        """Whether it is evaluated, and only its callbacks are left."""
         captured = call if isinstance(call, EndedCall) else call.capture
         self.status = "ok" if captured is None else captured.status
 
     def record(self) -> RagCall | None:
-        """Return the record, and let go of the handler, which makes it."""
+        """Return the record of the call, and release the handler that makes it."""
         if isinstance(self._call, EndedCall):
             self._call = self._call.record()
         return self._call
@@ -143,7 +143,7 @@ class _OwnedCall(EndedCall):
 
 
 class _SharedBackground(BackgroundEvaluator):
-    """Evaluates the calls of shares; each evaluation goes to its share alone."""
+    """Background evaluator of several shares; each evaluation goes to its own share alone."""
 
     async def _evaluate(self, call: _OwnedCall, probability: float) -> None:  # type: ignore[override]
         try:
@@ -154,18 +154,18 @@ class _SharedBackground(BackgroundEvaluator):
 
     def _pass_on(self, call: Any, evaluation: Evaluation, probability: float) -> None:
         call.share.latest.append(evaluation)
-        told: Any = (call, evaluation)
-        call.evaluated = bool(call.share.sinks) and self._deliveries[0].enqueue(told)
+        delivery: Any = (call, evaluation)
+        call.evaluated = bool(call.share.sinks) and self._deliveries[0].enqueue(delivery)
 
     def end(self) -> None:
-        """End the threads, from any thread: no share is left."""
+        """End the threads, from any thread, once no share is left."""
         self._worker.stop(0.0)
         self._deliveries[0].stop(0.0)
 
 
-def _tell(told: Any) -> None:
-    """Tell a share of an evaluation; what its functions raise is counted there."""
-    call, evaluation = told
+def _call_back(delivery: Any) -> None:
+    """Pass an evaluation to its share's callbacks; what these raise is counted there."""
+    call, evaluation = delivery
     for sink in call.share.sinks:
         try:
             sink.write([evaluation])
@@ -175,14 +175,14 @@ def _tell(told: Any) -> None:
     call.share.settle(call)
 
 
-class _Use:
-    """The use of a background, held by its shares alone."""
+class _Lease:
+    """Lease of a background, which ends with the last share that holds it."""
 
     def __init__(self, target: RagEvaluator | str) -> None:
         self.evaluator = RagEvaluator(target) if isinstance(target, str) else target
-        self.background = _SharedBackground(self.evaluator, [CallbackSink(_tell)])
+        self.background = _SharedBackground(self.evaluator, [CallbackSink(_call_back)])
         finalize(self, self.background.end).atexit = False
 
 
-_uses: WeakValueDictionary[str | int, _Use] = WeakValueDictionary()
-"""Judge's name or the evaluator's `id` → the use of its background, which keeps the evaluator."""
+_leases: WeakValueDictionary[str | int, _Lease] = WeakValueDictionary()
+"""Judge's name or the evaluator's `id` → the lease of its background, which keeps the evaluator."""

@@ -40,7 +40,7 @@ _MOST_TRIES = 6
 
 
 def pause_after(failures: int) -> float:
-    """Return the seconds to wait after so many failures in a row, at least one."""
+    """Return the seconds to back off after a number of failures in a row, at least one."""
     return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(failures - 1, 20))
 
 
@@ -105,7 +105,7 @@ class SinkDelivery:
         self._outages = 0  # failures in a row of the place itself
         self._resumes = 0.0  # when an outage's pause ends
         self._changed = threading.Condition()
-        self._accepted = self._written = self._failed = self._dropped = 0
+        self._accepted = self._delivered = self._failed = self._dropped = 0
         self._thread: threading.Thread | None = None
         self._stopping = False
         self._waited_for = 0  # uses of `hurried` in progress
@@ -153,11 +153,13 @@ class SinkDelivery:
                 queued.tries -= queued.due > time.monotonic()
                 queued.due = 0.0
             with self.hurried():
-                return self._changed.wait_for(lambda: self._first() > target, max(0.0, timeout))
+                return self._changed.wait_for(
+                    lambda: self._oldest_pending() > target, max(0.0, timeout)
+                )
 
     @contextmanager
     def hurried(self) -> Iterator[None]:
-        """Gather no batches meanwhile: somebody waits."""
+        """Deliver at once, without gathering batches, while somebody waits."""
         with self._changed:
             self._waited_for += 1
             self._changed.notify_all()
@@ -167,8 +169,8 @@ class SinkDelivery:
             with self._changed:
                 self._waited_for -= 1
 
-    def _first(self) -> float:
-        """Return the number of the first that has neither been written nor failed, or infinity."""
+    def _oldest_pending(self) -> float:
+        """Return the number of the oldest pending evaluation; infinity without any."""
         left = [*self._batch, *self._again, *islice(self._queue, 1)]
         return min([queued.number for queued in left], default=inf)
 
@@ -197,7 +199,7 @@ class SinkDelivery:
         with self._changed:
             return SinkCounters(
                 name=self._name,
-                written=self._written,
+                written=self._delivered,
                 failed=self._failed,
                 dropped=self._dropped,
                 pending=len(self._batch) + len(self._again) + len(self._queue),
@@ -220,7 +222,7 @@ class SinkDelivery:
                 batch.clear()  # the next may be long in coming
 
     def _take(self) -> list[_Queued]:
-        """Wait for a batch: what is due again, then what is new; empty at the end.
+        """Wait for the next batch: retries that are due, then new evaluations; empty at the end.
 
         Once something is due, it waits a moment longer to gather a batch, unless one is full or
         `wait` is running. At the end it does not wait: it takes what is left,
@@ -264,7 +266,7 @@ class SinkDelivery:
         return None
 
     def _settle(self, batch: Sequence[_Queued], error: BaseException | None) -> int:
-        """Count what is written, queue again what is not; return how many are given up.
+        """Count a batch's outcome, and queue retries; return how many evaluations are given up.
 
         An evaluation is given up after its tries or the longest outage, at the end, and at once for
         a sink that may not be given the same twice, for which 0 is returned.
@@ -274,7 +276,7 @@ class SinkDelivery:
             left = {id(evaluation) for evaluation in error.left}
             known = [queued for queued in batch if id(queued.evaluation) in left]
             failed = known if len(known) == len(left) else batch  # a sink may name copies
-        self._written += len(batch) - len(failed)
+        self._delivered += len(batch) - len(failed)
         outage = error is not None and not isinstance(error, PartlyWrittenError)
         self._outages = self._outages + 1 if outage else 0
         now = time.monotonic()

@@ -81,7 +81,7 @@ class Worker:
         self._begun: set[int] = set()
         self._tasks: dict[asyncio.Task[None], int] = {}  # a loop refers to its tasks weakly
         self._last = 0  # number of the call accepted last
-        self._made = 0  # number of the last call whose record was made while it waited
+        self._last_recorded = 0  # number of the last call whose record was made while it waited
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
@@ -148,7 +148,7 @@ class Worker:
         """
         with self._changed:
             self.stopping = True
-            left = self._empty()
+            left = self._discard_waiting()
             self._changed.notify_all()
             thread = self._thread
         self._call_soon(self._wake_now)
@@ -156,8 +156,8 @@ class Worker:
             thread.join(max(0.0, timeout))
         return left
 
-    def _empty(self) -> int:
-        """Discard the calls that wait; return their number."""
+    def _discard_waiting(self) -> int:
+        """Discard the waiting calls; return their number."""
         left = len(self._queue)
         for _, call, _ in self._queue:
             discard(call)
@@ -165,7 +165,7 @@ class Worker:
         return left
 
     def rest(self) -> None:
-        """Have the loop's thread wait between two steps until `go_on`, for a fork meanwhile.
+        """Pause the loop's thread between two steps until `go_on`, for a fork meanwhile.
 
         A child would keep what the thread is about to import half imported, and its locks locked.
         """
@@ -202,7 +202,7 @@ class Worker:
 
     def _start(self) -> None:
         """Start the worker's thread."""
-        thread = threading.Thread(target=self._serve, name="rag-eval-background", daemon=True)
+        thread = threading.Thread(target=self._run_loop, name="rag-eval-background", daemon=True)
         thread.start()
         self._thread = thread
 
@@ -215,7 +215,7 @@ class Worker:
 
     # --- on the loop's thread -----------------------------------------------------------------
 
-    def _serve(self) -> None:
+    def _run_loop(self) -> None:
         """Run the loop in the worker's thread, and report how it ended.
 
         Starts anew if calls wait. When it ends by an error a second time, those are given up.
@@ -228,7 +228,9 @@ class Worker:
         except BaseException as error:  # noqa: BLE001 -- the end of the thread: only this reports it
             with self._lock:
                 self._ends += 1
-                self._lost(error, self._empty() if self._ends > 1 else 0)  # it would end for ever
+                # A second time in a row: it would end for ever.
+                given_up = self._discard_waiting() if self._ends > 1 else 0
+                self._lost(error, given_up)
         with self._lock:
             self._loop = self._wake = self._thread = None
             self._idle = False
@@ -238,7 +240,7 @@ class Worker:
             self._changed.notify_all()
 
     def _keep_working(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Run `_work` to its end, whatever a user's code does to the loop that it shares.
+        """Run `_work` to its end, even if a user's code stops the loop or cancels its tasks.
 
         It begins again if it was cancelled and the worker is not stopping; errors of our own are
         raised.
@@ -291,16 +293,18 @@ class Worker:
         return taken
 
     def _make_records(self) -> None:
-        """Make the records of the calls that wait: without one, a call holds all of its prompts."""
+        """Make the records of waiting calls: without one, a call holds all of its prompts."""
         with self._lock:
-            waiting = list(takewhile(lambda entry: entry[0] > self._made, reversed(self._queue)))
-            self._made = self._last
+            waiting = list(
+                takewhile(lambda entry: entry[0] > self._last_recorded, reversed(self._queue))
+            )
+            self._last_recorded = self._last
         for _, call, _ in reversed(waiting):
             if isinstance(call, EndedCall):
                 call.record()
 
     def _put_back(self, taken: deque[_Queued]) -> None:
-        """Return calls to the queue for which no task was started."""
+        """Return calls without a task to the queue, in their order."""
         if taken:
             with self._changed:
                 self._running.difference_update(number for number, _, _ in taken)
@@ -310,7 +314,7 @@ class Worker:
         """Start the evaluation of a call as a task of the loop."""
         task = asyncio.create_task(self._handle(number, call, probability))
         self._tasks[task] = number
-        task.add_done_callback(partial(self._ended, call))
+        task.add_done_callback(partial(self._on_task_end, call))
 
     async def _handle(self, number: int, call: RagCall | EndedCall, probability: float) -> None:
         """Evaluate a call in its task."""
@@ -318,7 +322,7 @@ class Worker:
         self._begun.add(number)
         await self._run(call, probability)
 
-    def _ended(self, call: RagCall | EndedCall, task: asyncio.Task[None]) -> None:
+    def _on_task_end(self, call: RagCall | EndedCall, task: asyncio.Task[None]) -> None:
         """Note that a task has ended, and wake the loop if calls wait.
 
         The call of a task that never began is counted as lost.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_eval_integrations._contain import contained
-from rag_eval_integrations.background.counters import FailureLog, Fate, shown
+from rag_eval_integrations.background.counters import FailureLog, Fate, log_excerpt
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.models.throttling._limits import MINUTE, RollingWindow
@@ -81,7 +81,7 @@ class Meter:
         """Whether an evaluation had an unknown price while a limit in dollars was set."""
 
     def start(self) -> str | None:
-        """Count an evaluation as started; return the reason if it must not start, else None.
+        """Count an evaluation as started, or return why the budget does not allow it.
 
         Checks the money of the day first, then the starts of the last minute.
         """
@@ -97,7 +97,7 @@ class Meter:
             self._starts.add(now, 1)
         return None
 
-    def spent(self, usage: Usage) -> None:
+    def add_cost(self, usage: Usage) -> None:
         """Add the cost of a finished evaluation, or note that it is unknown.
 
         Does nothing without a budget in money.
@@ -158,7 +158,7 @@ def sample_key(call: RagCall | EndedCall) -> str:
 
 
 def checked(rate: SampleRate) -> SampleRate:
-    """Return the rate if it can be used.
+    """Check a sample rate, and return it.
 
     Raises:
         ConfigurationError: it is neither a number in [0, 1] nor a function.
@@ -224,7 +224,7 @@ class BoundedEvaluator:
             unscored = self._evaluator.without_result(call, ("over_budget", refusal))
             return unscored, "over_budget"
         evaluation = await self._evaluated_in_time(call)
-        self._meter.spent(evaluation.usage)
+        self._meter.add_cost(evaluation.usage)
         if self._meter.cost_unknown:
             self._failures.log(
                 ("unknown cost",),
@@ -233,10 +233,9 @@ class BoundedEvaluator:
             )
         if evaluation.error is not None:
             failure = evaluation.error
-            self._failures.log(
-                ("evaluation", failure.stage, failure.type),
-                f"an evaluation failed ({failure.stage}: {failure.type}: {shown(failure.message)})",
-            )
+            reason = f"{failure.stage}: {failure.type}: {log_excerpt(failure.message)}"
+            kind = ("evaluation", failure.stage, failure.type)
+            self._failures.log(kind, f"an evaluation failed ({reason})")
             return evaluation, "failed"
         scored = any(score.value is not None for score in evaluation.scores.values())
         if scored:
@@ -259,8 +258,8 @@ class BoundedEvaluator:
         finally:
             if not task.done():
                 task.cancel()
-                _left.add(task)
-            task.add_done_callback(_ended)
+                _left_behind.add(task)
+            task.add_done_callback(_forget)
         if task.done() and not task.cancelled() and task.exception() is None:
             return task.result()
         message = f"no result within {self._timeout:g} s"
@@ -268,18 +267,18 @@ class BoundedEvaluator:
         return self._evaluator.without_result(call, failure)
 
     async def _contained(self, call: RagCall) -> Evaluation:
-        """Evaluate a call, with its exits turned into exceptions."""
+        """Evaluate a call, with exits of a user's code turned into exceptions."""
         with contained:  # out of a task, `SystemExit` would end the loop
             return await self._evaluator.evaluate(call)
 
 
 _LAST_STEPS = 1.0
 """Seconds that an evaluation beyond its time may take to end."""
-_left: set[asyncio.Task[Evaluation]] = set()
+_left_behind: set[asyncio.Task[Evaluation]] = set()
 
 
-def _ended(task: asyncio.Task[Evaluation]) -> None:
-    """Forget a task that was left behind when it ends."""
-    _left.discard(task)
+def _forget(task: asyncio.Task[Evaluation]) -> None:
+    """Forget a task that was left behind, once it has ended."""
+    _left_behind.discard(task)
     if not task.cancelled():
         task.exception()  # nobody else asks for it

@@ -92,7 +92,7 @@ _COUNTED_AS = {
 
 
 class Tally:
-    """Counts calls: each is captured once and then meets one fate; until then it is pending."""
+    """Counts of calls by fate: each is captured once, and pending until it meets one fate."""
 
     def __init__(self) -> None:
         # Reentrant: a garbage collection in here may finalise a stream and so submit its call.
@@ -161,8 +161,8 @@ class FailureLog:
         self._once.log(kind, message, text, error=error)
 
 
-def shown(message: str) -> str:
-    """Return a foreign message for a log line: at most 200 characters, line breaks escaped."""
+def log_excerpt(message: str) -> str:
+    """Return the beginning of a foreign message on one line: at most 200 characters, escaped."""
     short = message if len(message) <= _MAX_MESSAGE else f"{message[: _MAX_MESSAGE - 1]}…"
     return short.encode("unicode_escape").decode("ascii")
 
@@ -256,15 +256,15 @@ class Aggregate:
         with self._lock:
             means = tuple(
                 WeightedMean(
-                    name=made.name,
-                    by=made.by,
-                    method=made.method,
+                    name=maker.name,
+                    by=maker.by,
+                    method=maker.method,
                     mean=mean.mean,
                     ci95=mean.ci95,
                     scored=mean.n,
-                    total=self._means.total[made.name],
+                    total=self._means.total[maker.name],
                 )
-                for made, mean in self._means.made.items()
+                for maker, mean in self._means.made.items()
                 if mean.mean is not None
             )
             unscored = {name: dict(codes) for name, codes in self._means.unscored.items()}

@@ -30,8 +30,8 @@ from rag_eval_integrations.background.counters import (
     Fate,
     Tally,
     TrafficSummary,
+    log_excerpt,
     log_undone,
-    shown,
 )
 from rag_eval_integrations.errors import ConfigurationError, ReentryError, whole_number
 from rag_eval_integrations.evaluations import Evaluations
@@ -168,7 +168,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
         )
         self._worker = Worker(
             self._evaluate,
-            self._lost,
+            self._count_lost,
             max_pending=self._max_pending,
             max_concurrency=self._max_concurrency,
             when_full=self._when_full,
@@ -203,8 +203,8 @@ class BackgroundEvaluator(_process.ProcessObserver):
         _process.notice_fork()
         try:
             # Few function calls: in an app that has just slept, each takes a microsecond or two.
-            plain = type(call) is RagCall and call.capture is None
-            fate = None if plain else self._refuse(call)
+            is_uncaptured = type(call) is RagCall and call.capture is None
+            fate = None if is_uncaptured else self._refuse(call)
             probability = 1.0
             if not self._judge_all and fate is None:
                 probability = probability_of(call, self._sample_rate)
@@ -232,14 +232,14 @@ class BackgroundEvaluator(_process.ProcessObserver):
             self._failures.log(("dropped", why), f"background evaluation dropped a call: {why}")
 
     def submit_ended(self, call: EndedCall) -> None:
-        """Queue a call of which capture has not made the record; else as `submit`."""
+        """Queue an ended call whose record is not made yet; otherwise as `submit`."""
         if type(self) is BackgroundEvaluator:
             self.submit(call)  # type: ignore[arg-type]  # `_evaluate` makes the record
         elif (record := call.record()) is not None:  # a user's subclass may look at the records
             self(record)
 
     def _refuse(self, call: object) -> Fate | None:
-        """Return why a call is not evaluated, by its type or status; None if it is."""
+        """Return the fate of a call that is refused, by its type or status; None for others."""
         if isinstance(call, EndedCall):
             status = call.status
         elif isinstance(call, RagCall):
@@ -270,9 +270,10 @@ class BackgroundEvaluator(_process.ProcessObserver):
             if self._worker.stopping:
                 self._tally.met("closed")
                 raise
-            self._failed(error)  # the worker did not cancel it: something in the evaluation did
+            # The worker did not cancel it: something in the evaluation did.
+            self._count_failed(error)
         except BaseException as error:  # noqa: BLE001 -- also SystemExit: the loop must go on
-            self._failed(error)
+            self._count_failed(error)
         else:
             self._tally.met(fate)
 
@@ -285,14 +286,14 @@ class BackgroundEvaluator(_process.ProcessObserver):
         for delivery in self._deliveries:
             delivery.enqueue(evaluation)
 
-    def _lost(self, error: BaseException, calls: int) -> None:
+    def _count_lost(self, error: BaseException, calls: int) -> None:
         """Count calls that the worker gave up: by its end, or by an error."""
         if self._worker.stopping:
             self._tally.met("closed", calls)
         else:
-            self._failed(error, calls)
+            self._count_failed(error, calls)
 
-    def _failed(self, error: BaseException, calls: int = 1) -> None:
+    def _count_failed(self, error: BaseException, calls: int = 1) -> None:
         """Count and log calls that ended without an evaluation."""
         self._tally.met("failed", calls)
         kind = ("evaluate", type(error).__name__)
@@ -307,7 +308,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
         return self._tally.counters(tuple(delivery.counters() for delivery in self._deliveries))
 
     def _not_judged(self) -> dict[str, int]:
-        """Count the calls that were not judged, by reason."""
+        """Return the counts of calls that were not judged, by reason."""
         return {str(reason): calls for reason, calls in self.counters.not_judged.items()}
 
     @property
@@ -369,7 +370,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
             model = judge_base(self._evaluator.judge).model
             waiting = None if model is None else model.waiting()
             why = "has not answered yet" if waiting is None else f"has {waiting}"
-            text = f"{text}: the judge {self._evaluator.judge.name} {shown(why)}"
+            text = f"{text}: the judge {self._evaluator.judge.name} {log_excerpt(why)}"
         self._failures.log(("flush",), text)
 
     def close(self, timeout: float = 30.0) -> bool:
@@ -423,7 +424,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
     # --- the process ----------------------------------------------------------------------------
 
     def rest(self) -> None:
-        """Wait until the worker's thread imports nothing and holds no lock."""
+        """Pause the worker's thread for a fork, so that it imports nothing and holds no lock."""
         self._worker.rest()
 
     def after_fork_in_parent(self) -> None:

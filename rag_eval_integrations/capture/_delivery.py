@@ -222,7 +222,7 @@ def delivery_to(
     if isinstance(target, str | RagEvaluator):
         sinks = [CallbackSink(listener) for listener in (on_evaluation, announce) if listener]
         share = Share(target, sinks, failures)
-        return TargetDelivery(share.use.evaluator, failures, share)
+        return TargetDelivery(share.lease.evaluator, failures, share)
     if on_evaluation is not None:
         raise ConfigurationError(
             "on_evaluation",

@@ -127,23 +127,23 @@ _store = typer.Typer(name="store", help="Look at a store, and keep it in order."
 app.add_typer(_store, no_args_is_help=True)
 
 
-def _add(group: typer.Typer, commands: Mapping[type, str], prefix: str = "") -> None:
-    """Add commands, each named by its options; a prefix is the module that has all of them."""
+def _add_commands(group: typer.Typer, commands: Mapping[type, str], prefix: str = "") -> None:
+    """Add a command per class of options, named after it; a prefix names the module of all."""
     for options, examples in commands.items():
         name = options.__name__.removeprefix(prefix).removesuffix("Options").lower()
         module = f"{__name__}.{prefix.lower() or name}"
         group.command(name, cls=Command, epilog=examples)(command_of(module, name, options))
 
 
-_add(app, _COMMANDS)
-_add(_store, _STORE, "Store")
+_add_commands(app, _COMMANDS)
+_add_commands(_store, _STORE, "Store")
 
 
 def main() -> None:
     """Run `rag-eval` and exit: errors go to stderr in one line, without a traceback.
 
-    With 1 where a judge failed, 2 for a user's mistake or a file, 128 and the number of a signal. A
-    fault of the library shows its traceback.
+    The exit code is 1 if a judge failed, 2 for a user's mistake or an unusable file, and 128 plus
+    the number of a signal. A fault of the library shows its traceback.
     """
     if None in (sys.stdin, sys.stdout, sys.stderr):
         open_standard_streams()
@@ -151,7 +151,7 @@ def main() -> None:
         try:
             app()
         except (RagEvalError, OSError) as error:
-            print_stderr(f"rag-eval: {_words(error)}")
+            print_stderr(f"rag-eval: {_error_line(error)}")
             sys.exit(1 if isinstance(error, JudgeError) else 2)
         except KeyboardInterrupt:
             sys.exit(signals.code)
@@ -165,7 +165,7 @@ def main() -> None:
 
 
 def _drop_unwritten() -> None:
-    """Drop what a full disk did not take: Python would try again, and exit with 120."""
+    """Discard output that a full disk refused: Python would write it again, and exit with 120."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -177,8 +177,8 @@ _FILES = ("file", "path", "folder", "runs", "evals", "gold", "files")
 """Arguments of the library that a command has as files, without an option."""
 
 
-def _words(error: RagEvalError | OSError) -> str:
-    """Say in one line what is wrong: the file first, or the option's name."""
+def _error_line(error: RagEvalError | OSError) -> str:
+    """Return the line about an error, which begins with the file or the option."""
     if isinstance(error, ConfigurationError):
         if error.missing:
             return error.why

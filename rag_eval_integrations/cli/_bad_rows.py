@@ -23,14 +23,14 @@ T = TypeVar("T")
 
 
 class NoRowsError(Exception):
-    """There is nothing to write, so whatever is there stays."""
+    """Raised when no row can be written, so that an existing output stays."""
 
 
 class BadRows:
-    """The bad rows of a file.
+    """Counts the invalid rows of a file, by kind, and reports them on stderr.
 
-    The first of each kind is told with its place, field and reason; the others are counted, which
-    `end` tells.
+    The first row of each kind is printed with its place, field and reason; `end` prints how many
+    more there are.
 
     Args:
         path: the file.
@@ -40,15 +40,15 @@ class BadRows:
         self._path = path
         self.count = 0
         self._kinds: dict[str, tuple[int, list[str]]] = {}
-        """Of each kind: how many there are, and the places of the first ones."""
+        """Kind → the number of its rows, and the places of the first ones."""
 
     @property
-    def is_text(self) -> bool:
-        """Whether a row was JSON or a table's, whatever is wrong with its fields."""
+    def has_parsed(self) -> bool:
+        """Whether an invalid row could be parsed, so that only its fields are wrong."""
         return not all(kind.startswith("not ") for kind in self._kinds)
 
     def tell(self, line: Line[Any]) -> None:
-        """Count a line without a value, by kind; print it if it is the first of its kind."""
+        """Count an invalid line by kind, and print it if it is the first of its kind."""
         self.count += 1
         kind = _kind_of(line.error)
         if kind not in self._kinds and len(self._kinds) >= _MOST_KINDS:
@@ -61,7 +61,7 @@ class BadRows:
         self._kinds[kind] = (count + 1, places)
 
     def values(self, lines: Iterable[Line[T]]) -> Iterator[T]:
-        """Yield the values of lines, and print the errors of bad ones."""
+        """Yield the values of valid lines, and report the others."""
         for line in lines:
             if line.value is None:
                 self.tell(line)
@@ -69,22 +69,24 @@ class BadRows:
                 yield line.value
 
     def end(self, what: str, *, skip: bool = False) -> int:
-        """Print how many bad lines there were, and which were not printed one by one.
+        """Print the number of invalid lines, and where those are that were not printed.
 
         Args:
-            what: what became of them, for one as for several.
+            what: what became of them, in words that fit one line and several.
             skip: whether they may be skipped.
 
         Returns:
             The exit code: 2 after a bad line that may not be skipped, else 0.
         """
-        self._rest()
+        self._print_further()
         if self.count:
             print_stderr(f"{self._path}: {counted(self.count, 'invalid line')} {what}")
         return 2 if self.count and not skip else 0
 
-    def nothing(self, what: str, out: object, more: str = "", *, skip: bool = False) -> int:
-        """Tell that a file gave nothing to write.
+    def end_without_rows(
+        self, what: str, out: object, more: str = "", *, skip: bool = False
+    ) -> int:
+        """Print that a file had no row to write.
 
         Args:
             what: what it should have, such as `call`.
@@ -96,13 +98,13 @@ class BadRows:
             The exit code: 1 if all there is may be skipped, else 2.
         """
         if len(self._kinds) > 1:  # else the count of all lines says it
-            self._rest()
+            self._print_further()
         had = f"{counted(self.count, 'invalid line')} and no {what}" if self.count else "no rows"
         print_stderr(f"{self._path}: has {had}, so nothing was written to {out}{more}")
         return 1 if self.count and skip else 2
 
-    def _rest(self) -> None:
-        """Print per kind how many bad lines were not printed, and where the first ones are."""
+    def _print_further(self) -> None:
+        """Print per kind how many further lines were invalid, and where the first ones are."""
         for kind, (count, places) in self._kinds.items():
             if count > 1:
                 more = f" and {count - len(places):,} more" if count > len(places) else ""
@@ -111,7 +113,7 @@ class BadRows:
 
 
 def _kind_of(error: InputError | None) -> str:
-    """Return the field and the reason of a bad row without what is of this row alone."""
+    """Return the field and the reason of an error, without the values of its row."""
     if error is None:
         return "is not a row"
     match = _WHY.match(error.why)

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.measure import Measurement
 
 from rag_eval_integrations._visible import hanging, visible
-from rag_eval_integrations.cli._terminal import encodable, without_stdout
+from rag_eval_integrations.cli._terminal import discard_stdout, escape_unencodable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,18 +22,18 @@ _UNBOUNDED = 10_000
 """Width, in columns, at which a table is measured, so that no cell is folded."""
 
 
-class _Results(Console):
-    """Escapes every string that is printed, alone or in a table."""
+class _EscapingConsole(Console):
+    """Console that escapes control characters in everything that is printed."""
 
     def print(self, *objects: object, **options: Any) -> None:
-        """Print texts with hanging lines."""
-        shown = [hanging(item) if isinstance(item, str) else item for item in objects]
-        super().print(*shown, **options)
+        """Print objects, with the further lines of a text indented."""
+        escaped = [hanging(item) if isinstance(item, str) else item for item in objects]
+        super().print(*escaped, **options)
 
     def on_broken_pipe(self) -> None:
-        """Go on without output: `| head` says nothing about the scores and thresholds."""
+        """Drop further output when its reader has gone (`| head`); the command goes on."""
         self.quiet = True
-        without_stdout()
+        discard_stdout()
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Render a text with its control characters escaped."""
@@ -41,7 +41,7 @@ class _Results(Console):
 
 
 def stdout(*, to_stderr: bool = False) -> Console:
-    """Make a console for tables: text under test cannot act, add colours or forge lines.
+    """Make the console for tables, in which a text cannot act, add colours or forge lines.
 
     From then on, both streams replace what their encoding lacks. The width is fixed unless the
     stream is a terminal or `COLUMNS` is set.
@@ -49,10 +49,12 @@ def stdout(*, to_stderr: bool = False) -> Console:
     Args:
         to_stderr: print to stderr, because stdout holds rows.
     """
-    encodable()
+    escape_unencodable()
     stream = sys.stderr if to_stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else _WIDTH
-    return _Results(markup=False, highlight=False, emoji=False, width=width, stderr=to_stderr)
+    return _EscapingConsole(
+        markup=False, highlight=False, emoji=False, width=width, stderr=to_stderr
+    )
 
 
 def width_of(table: Table, console: Console) -> int:

@@ -101,27 +101,27 @@ class Command(TyperCommand):
             remaining: list[str] = super().parse_args(ctx, args)
         except BadParameter as error:
             name = getattr(error.param, "name", None)
-            if name is None or _source(ctx, name) != "DEFAULT_MAP":
+            if name is None or _value_source(ctx, name) != "DEFAULT_MAP":
                 raise
             why = f"cannot be used: {error.message}"
             raise settings.error(name.replace("_", "-"), why) from None
         if "judge" in ctx.params and not _asks_endpoint(ctx.params["judge"]):
             # The project's endpoint is none of this judge's; what was typed for it is refused.
             for name in _OF_ENDPOINTS & ctx.params.keys():
-                if _source(ctx, name) in {"ENVIRONMENT", "DEFAULT_MAP"}:
+                if _value_source(ctx, name) in {"ENVIRONMENT", "DEFAULT_MAP"}:
                     ctx.params[name] = None
         return remaining
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the parts of the usage line."""
+        """Return the parts of the usage line, without typer's braces."""
         # Of an argument that repeats, the dots stand behind the brace.
         pieces = super().collect_usage_pieces(ctx)
         return [piece.removeprefix("{").replace("}", "") for piece in pieces]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the sections of a help page: first what is needed, and what is used every day."""
+        """Write the options in sections, the required and most used ones first."""
         sections: dict[str, list[tuple[str, str]]] = {name: [] for name in _SECTIONS}
-        for parameter in sorted(self.get_params(ctx), key=_rank):
+        for parameter in sorted(self.get_params(ctx), key=_help_order):
             record = parameter.get_help_record(ctx)
             panel = getattr(parameter, "rich_help_panel", None)  # `--help` itself has none
             if record is not None and parameter.param_type_name == "argument":
@@ -143,18 +143,18 @@ class Command(TyperCommand):
 
 
 class CommandGroup(TyperGroup):
-    """The program: a wrong word in an error about usage cannot act on the terminal.
+    """The program, whose usage errors cannot act on the terminal.
 
-    Such words are often names of files, which `*` puts on the command line.
+    They quote wrong words, often names of files that `*` put on the command line.
     """
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
-        """Read the options in front of the command."""
+        """Parse the options in front of the command; escape usage errors."""
         with _escaped_usage_errors():
             return super().make_context(*args, **extra)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command; other tools' names for `run` are answered with it."""
+        """Find a command by its name; suggest ours for a name that other tools use."""
         try:
             return super().resolve_command(ctx, args)
         except _ClickException as error:
@@ -163,7 +163,7 @@ class CommandGroup(TyperGroup):
             raise
 
     def invoke(self, ctx: Any) -> Any:
-        """Read the command's own options and run it."""
+        """Parse the command's own options and run it; escape usage errors."""
         with _escaped_usage_errors():
             try:
                 return super().invoke(ctx)
@@ -194,26 +194,26 @@ def _escaped_usage_errors() -> Iterator[None]:
     try:
         yield
     except _ClickException as error:
-        shown: Any = error
-        message = hanging(shown.format_message())
-        shown.format_message = lambda: message
+        usage_error: Any = error
+        message = hanging(usage_error.format_message())
+        usage_error.format_message = lambda: message
         raise
 
 
-def _rank(parameter: Any) -> tuple[bool, int]:
-    """Return where a parameter stands in its section: required ones, then everyday ones."""
+def _help_order(parameter: Any) -> tuple[bool, int]:
+    """Return the sort key of a parameter in its section: required ones, then everyday ones."""
     name = parameter.opts[0]
     place = _EVERYDAY.index(name) if name in _EVERYDAY else len(_EVERYDAY)
     return not parameter.required, place
 
 
-def _source(ctx: Any, name: str) -> str | None:
+def _value_source(ctx: Any, name: str) -> str | None:
     """Return where a value comes from, such as COMMANDLINE, ENVIRONMENT or DEFAULT_MAP."""
     return getattr(ctx.get_parameter_source(name), "name", None)
 
 
 def _asks_endpoint(judge: str | list[str] | None) -> bool:
-    """Return whether a judge, or all those of prompt tests, have the options of an endpoint."""
+    """Return whether a judge (or a list, of prompt tests) has the options of an endpoint."""
     if judge is None or isinstance(judge, list):
         return judge is not None
     from rag_eval_integrations.judges._named import asks_endpoint  # noqa: PLC0415 -- not for `--help`
@@ -230,7 +230,7 @@ def option(section: str, help_: str, *names: str, default: Any = None, **setting
     Args:
         section: the section of the help page.
         help_: what the option does.
-        *names: its names; by default that of the field.
+        *names: its flags; by default one with the name of the field.
         default: its value where it is not given; MISSING for one that has to be.
         **settings: further arguments of `typer.Option`.
     """
@@ -245,13 +245,13 @@ def argument(help_: str, metavar: str, default: Any = MISSING) -> Any:
 
 
 def flag_of(declared: Field[Any]) -> str:
-    """Return the first name of the option that a field declares."""
+    """Return the first flag of the option that a field declares, such as `--out`."""
     _, names, _ = declared.metadata[_DECLARED]
     return names[0] if names else f"--{declared.name.replace('_', '-')}"
 
 
 def command_of(module: str, name: str, options: type) -> Callable[..., None]:
-    """Make a command of the dataclass of its options, whose docstring is its help.
+    """Build a typer command from the dataclass of its options, whose docstring is its help.
 
     Args:
         module: the module of the function that does the work, imported when the command runs, so

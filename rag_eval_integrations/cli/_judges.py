@@ -42,14 +42,16 @@ def judge_of(
             option that such a judge does not have: a limit that is not kept is worse than none.
     """
     name = judge or "embedded"
-    chosen: dict[str, Any] = {field: text for field, text in wording.items() if text is not None}
-    if "instructions" in chosen:
-        chosen["instructions"] = text_of(chosen["instructions"], "--instructions")
+    llm_arguments: dict[str, Any] = {
+        field: text for field, text in wording.items() if text is not None
+    }
+    if "instructions" in llm_arguments:
+        llm_arguments["instructions"] = text_of(llm_arguments["instructions"], "--instructions")
 
     def endpoint(name: str) -> Judge | Model:
         """Make the model of an endpoint, watched and cached as the options say.
 
-        It is a judge where they are about its prompt.
+        With options about the prompt, it is a judge.
         """
         arguments: dict[str, Any] = {**requests, **more}
         cache = arguments.pop("cache", None)
@@ -59,18 +61,18 @@ def judge_of(
             watched.append(model)
         if cache is not None:
             model = CachedModel(model, cache)
-        return LLMJudge(model, **chosen) if chosen else model
+        return LLMJudge(model, **llm_arguments) if llm_arguments else model
 
-    found = named_judge(name, "--judge", endpoint)
+    labeller = named_judge(name, "--judge", endpoint)
     for field, value in {**requests, **wording}.items():
         if value is not None and not asks_endpoint(name):
             option = f"--{field.replace('_', '-')}"
             raise ConfigurationError(option, value, f"is for openai:MODEL, not for judge {name!r}")
-    return found
+    return labeller
 
 
 def key_for(*, dry_run: bool) -> dict[str, str]:
-    """Return the `api_key` of a dry run, whose estimate is wanted before there is a key."""
+    """Return a placeholder `api_key` for a dry run without a key; else no arguments."""
     return {"api_key": "none"} if dry_run and not os.environ.get("OPENAI_API_KEY") else {}
 
 
@@ -82,10 +84,10 @@ request: a gateway's filter answers so."""
 
 
 class WatchedModel(WrappedModel):
-    """A model that a command asks: its first failure of a kind that all requests share is shown.
+    """Model that a command no longer asks once no request can succeed.
 
-    Such failures are a connection that cannot be made, a wrong key, URL or name. If the model has
-    never answered, it is not asked again, and further requests fail with the same error.
+    That is without a connection, or with a wrong key, URL or name: the first such failure is shown.
+    If the model has never answered, further requests fail at once, with the same error.
 
     Args:
         model: the model, with its retries.
@@ -113,13 +115,13 @@ class WatchedModel(WrappedModel):
         try:
             completion = await super().complete(request)
         except JudgeError as error:
-            self._failed(error)
+            self._note_failure(error)
             raise
         self._answered = True
         return completion
 
-    def _failed(self, error: JudgeError) -> None:
-        """Note a failed request; mark the model as unusable where no other can succeed.
+    def _note_failure(self, error: JudgeError) -> None:
+        """Note a failed request; mark the model as unusable if no further one can succeed.
 
         That is at once if no connection can be made, and after a few refusals (wrong key, unknown
         model), unless it has answered before.
@@ -140,7 +142,7 @@ class WatchedModel(WrappedModel):
 
     @property
     def never_answered(self) -> bool:
-        """Whether it refused every request so far, fewer perhaps than make it unusable."""
+        """Whether it refused every request so far, even if it is not marked as unusable yet."""
         return self._refused > 0 and not self._answered
 
 

@@ -97,7 +97,7 @@ def metrics_from(
 def _metric(
     name: str, trace: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]]
 ) -> Metric:
-    """Make a metric of a name or a file; its module is imported only then."""
+    """Make the metric of a name or a file, and import its module only then."""
     if name == "trace":
         return trace_from(**trace)
     if name.endswith((".geval.yaml", ".geval.yml")):
@@ -158,7 +158,7 @@ def named_share(option: str, word: str, value: str, why: str) -> tuple[str, floa
         option: the option.
         word: what was given.
         value: what the option calls the value.
-        why: the end of the message about one that is not such a number.
+        why: end of the message if the value is not such a number.
 
     Raises:
         ConfigurationError: for another form or value.
@@ -209,7 +209,7 @@ def metric_variables(words: Sequence[str]) -> dict[str, object]:
 
 
 def text_of(value: str, option: str) -> str:
-    """Return a text that is given as it is, or as `@FILE`.
+    """Return the text of an option: the value itself, or the content of its `@FILE`.
 
     Raises:
         ConfigurationError: for a file that is not UTF-8 text.
@@ -231,7 +231,7 @@ def _set_variables(metrics: Sequence[Metric], words: Sequence[str]) -> None:
         OSError: when a file cannot be read.
     """
     for name, value in metric_variables(words).items():
-        users = [metric for metric in _files(metrics) if name in metric.prompt.variables]
+        users = [metric for metric in _prompty_metrics(metrics) if name in metric.prompt.variables]
         if not users:
             raise ConfigurationError("--metric-var", name, "no metric file has this variable")
         for metric in users:
@@ -268,7 +268,7 @@ def check_rows(calls: str | os.PathLike[str], limit: int | None, metrics: Sequen
         ConfigurationError: for a missing value; names the metric, the variable and the line.
         OSError: when the file cannot be read.
     """
-    files = _files(metrics)
+    files = _prompty_metrics(metrics)
     if not files:
         return
     for line in islice(read_calls(calls), limit):
@@ -285,7 +285,7 @@ def check_rows(calls: str | os.PathLike[str], limit: int | None, metrics: Sequen
                 )
 
 
-def _files(metrics: Sequence[Metric]) -> list[PromptyMetric]:
+def _prompty_metrics(metrics: Sequence[Metric]) -> list[PromptyMetric]:
     """Return the metrics that are `.prompty` files."""
     from rag_eval_integrations.metrics.prompty import PromptyMetric  # noqa: PLC0415
 
@@ -300,7 +300,7 @@ _GIT_S = 2.0
 
 
 def run_from(name: str | None, words: Sequence[str] | None, *, revision: bool) -> Run:
-    """Make the run of `--name`, `--tag` and `--no-revision`.
+    """Make the record of a run from `--name`, `--tag` and `--no-revision`.
 
     Args:
         name: the name.

@@ -23,9 +23,9 @@ _TICK = 1.0
 
 
 class Progress:
-    """Shows how many lines of a file are done, what the run is waiting for, and the time left.
+    """Display of the lines done, what the run is waiting for, and the time left.
 
-    That is while it is entered (`async with`).
+    It is shown within `async with`.
 
     Args:
         path: the file whose lines are processed.

@@ -39,7 +39,7 @@ _OF_PROMPT_TESTS = ("Judge", "Requests and limits")
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings that hold in the working folder."""
+    """The settings that apply in the working folder, and their file."""
 
     file: str | None = None
     """The file, and the table in it."""
@@ -76,7 +76,7 @@ def read_settings() -> Settings:
 
 
 def _folders(working: Path) -> Iterator[Path]:
-    """Yield the folders in which settings may be, the nearest first."""
+    """Yield the folders that may hold settings, from the working folder up to the repository."""
     above = (working, *working.parents)
     roots = [number for number, folder in enumerate(above) if os.path.exists(folder / ".git")]
     yield from above[: roots[0] + 1 if roots else 1]
@@ -90,6 +90,7 @@ def _table(file: Path) -> dict[str, Any] | None:
 
 
 def _toml(file: Path) -> dict[str, Any]:
+    """Parse a TOML file; one that cannot be parsed is an error of the settings."""
     import tomllib  # noqa: PLC0415 -- most commands have no file
 
     try:
@@ -103,7 +104,7 @@ def _toml(file: Path) -> dict[str, Any]:
 
 
 def defaults_of(settings: Settings, command: Any, context: Any) -> dict[str, Any]:
-    """Return the settings that are options of a command, by parameter.
+    """Return the settings that apply to a command, by parameter.
 
     Args:
         settings: the settings that hold.
@@ -119,7 +120,7 @@ def defaults_of(settings: Settings, command: Any, context: Any) -> dict[str, Any
     known = set().union(*map(_flags, _commands(context.find_root().command)))
     for key in settings.values:
         if key not in known:
-            raise settings.error(key, _unknown(key, known))
+            raise settings.error(key, _unknown_setting(key, known))
     flags = _flags(command, prompt_tests="prompt-tests" in context.command_path.split())
     defaults: dict[str, Any] = {}
     for key in settings.values.keys() & flags.keys():
@@ -158,7 +159,8 @@ def _flags(command: Any, prompt_tests: bool = False) -> dict[str, Any]:
     return flags
 
 
-def _unknown(key: str, known: set[str]) -> str:
+def _unknown_setting(key: str, known: set[str]) -> str:
+    """Say that a key is not a setting, with the nearest one that is."""
     from difflib import get_close_matches  # noqa: PLC0415 -- for a mistake only
 
     near = get_close_matches(key.replace("_", "-").removeprefix("--"), sorted(known), 1, 0.75)
@@ -171,7 +173,7 @@ def _unknown(key: str, known: set[str]) -> str:
 
 
 def origins(typed: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return the settings that hold, each with its value and where it comes from.
+    """Return each setting that applies, with its value and where that comes from.
 
     Args:
         typed: the options of the command that asks; what was typed precedes the settings.
@@ -192,7 +194,7 @@ def origins(typed: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def _without_secrets(key: str, value: object) -> str:
-    """Write a setting as an error would show it."""
+    """Return the value of a setting as text, with secrets left out."""
     if key == "extra-body":
         return "…"
     if key == "store" and isinstance(value, str):

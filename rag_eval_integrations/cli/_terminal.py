@@ -30,8 +30,8 @@ def print_stderr(text: str) -> None:
         print(_wrapped(hanging(text), sys.stderr), file=sys.stderr)  # noqa: T201  # our own output
 
 
-def teller(source: object) -> Callable[[str], None]:
-    """Return what prints messages about a file to stderr, with its name in front."""
+def stderr_printer(source: object) -> Callable[[str], None]:
+    """Return a function that prints messages about a file to stderr, its name in front."""
     return lambda words: print_stderr(f"{source}: {words}")
 
 
@@ -41,7 +41,7 @@ def print_stdout(text: str) -> None:
 
 
 def account() -> str:
-    """Name the person whose account this is; empty for an account without a name."""
+    """Return the name of the user's account; empty for one without a name."""
     import getpass  # noqa: PLC0415 -- two commands ask
 
     try:
@@ -59,7 +59,7 @@ def _wrapped(text: str, stream: TextIO) -> str:
 
 
 def _folded(line: str, width: int) -> str:
-    """Fold a line between words, but for a command, which is to be copied."""
+    """Fold a line between words, unless it is a command, which is to be copied."""
     content = line.lstrip()
     if content.startswith("rag-eval "):
         return line
@@ -70,17 +70,17 @@ def _folded(line: str, width: int) -> str:
 
 
 def write_stdout(text: str) -> None:
-    """Write a report in a file format to stdout, as it is but for characters that act."""
-    encodable()
+    """Write a text to stdout, with control characters escaped."""
+    escape_unencodable()
     try:
         sys.stdout.write(visible(text))
         sys.stdout.flush()
     except BrokenPipeError:
-        without_stdout()
+        discard_stdout()
 
 
-def without_stdout() -> None:
-    """Send stdout, whose reader has gone, nowhere, so that nothing fails when Python ends."""
+def discard_stdout() -> None:
+    """Redirect stdout to the null device when its reader has gone, so that nothing fails later."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)
@@ -103,8 +103,8 @@ def open_standard_streams() -> None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # until the end
 
 
-def encodable() -> None:
-    """Escape what the encoding of stdout lacks, as stderr does, instead of failing."""
+def escape_unencodable() -> None:
+    """Have stdout escape characters that its encoding lacks, as stderr does."""
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
@@ -123,7 +123,7 @@ Python ignores what is raised within a finaliser. Closing files takes less."""
 
 
 class Signals:
-    """The exit code of a command that a signal ended."""
+    """Handler of the signals that end a command, with the exit code."""
 
     def __init__(self) -> None:
         self.code = INTERRUPTED
@@ -137,7 +137,7 @@ class Signals:
     def end(self, number: int, frame: FrameType | None) -> None:
         """End the command as Ctrl-C does, so that it closes its files and says what is kept.
 
-        Not again at once: a second signal would interrupt just that.
+        A second signal within seconds is ignored: it would interrupt just that.
         """
         now = time.monotonic()
         if self._last is not None and now < self._last + _AGAIN:
@@ -169,7 +169,7 @@ def signals_as_ctrl_c() -> Iterator[Signals]:
 
 @contextmanager
 def kept(says: Callable[[], str], *, add: str = "", drop: str = "") -> Iterator[None]:
-    """Where a command ends early, print what is kept and the command line that goes on from there.
+    """If a command ends early, print what is kept and the command line that continues.
 
     That is on Ctrl-C, SIGTERM or SIGHUP, and where a file cannot be written any more.
 
@@ -183,7 +183,7 @@ def kept(says: Callable[[], str], *, add: str = "", drop: str = "") -> Iterator[
     except (KeyboardInterrupt, OSError) as end:  # such as a full disk; its message follows
         interrupted = isinstance(end, KeyboardInterrupt)
         if interrupted:
-            _settle()
+            _await_cancelled()
             end.args = ("what is kept is told",)
         words = ""
         with suppress(OSError):  # the folder is gone, for example: why the command ends is told
@@ -206,8 +206,8 @@ def kept_words(count: int, singular: str, plural: str, path: Path | None) -> str
     return f"{counted(count, f'{singular} is', f'{plural} are')} kept in {path}."
 
 
-def _settle() -> None:
-    """Wait until the work that was cancelled has stopped writing."""
+def _await_cancelled() -> None:
+    """Wait until cancelled work has stopped writing."""
     from asyncio import sleep  # noqa: PLC0415  # costs 40 ms
 
     from rag_eval_integrations import _loop  # noqa: PLC0415

@@ -27,7 +27,7 @@ from rag_eval_integrations.cli._arguments import AgreementOptions
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._console import stdout, width_of
 from rag_eval_integrations.cli._options import field_map_from
-from rag_eval_integrations.cli._terminal import print_stderr, teller, write_stdout
+from rag_eval_integrations.cli._terminal import print_stderr, stderr_printer, write_stdout
 from rag_eval_integrations.dataset import Labelled, Line, labelled_from
 from rag_eval_integrations.dataset._evals import evaluations_at, read_evaluations
 from rag_eval_integrations.dataset._input import Input
@@ -101,27 +101,27 @@ def agreement(options: AgreementOptions) -> int:
             raise
         raise ConfigurationError("--cascade", str(cascade), error.why) from error
     agreement = agreement_of(table, joined, baselines=options.baselines)
-    agreement = replace(agreement, people=_between(people))
+    agreement = replace(agreement, people=_between_people(people))
     if options.as_json:
         content = agreement.to_json() | ({"cascade": curve_json(curve)} if curve else {})
         write_stdout(f"{visible_json(content)}\n")
     else:
         print_agreement(agreement, curve)
-    drawn = _drawn(table) if pages else {}
+    curves = _curves(table) if pages else {}
     numbers = [difference.row.number for difference in agreement.gravest] if pages else []
     calls = dict(evaluations_at(evals, numbers))
     for option, page in pages:
         if option == "--plots":
             _target.make_folder(page.parent, option)
         title = f"Agreement of {options.evals.name} with {options.gold.name}"
-        parts = agreement_pieces(agreement, title=title, curves=drawn, cascade=curve, calls=calls)
+        parts = agreement_pieces(agreement, title=title, curves=curves, cascade=curve, calls=calls)
         write(page, parts, field=option)
         print_stderr(f"Wrote {page}")
     return reader.exit_code()
 
 
-def _between(people: LabelsFile | None) -> tuple[BetweenPeople, ...]:
-    """Compare people with each other; nothing without their labels."""
+def _between_people(people: LabelsFile | None) -> tuple[BetweenPeople, ...]:
+    """Compare the labels of people with each other; empty without any."""
     if people is None:
         return ()
     answers = {where: call.answers for where, call in people.calls.items()}
@@ -129,7 +129,7 @@ def _between(people: LabelsFile | None) -> tuple[BetweenPeople, ...]:
 
 
 def _pages(out: Path | None, plots: Path | None) -> list[tuple[str, Path]]:
-    """List the pages to write, each with its option; refuse those that may not be replaced.
+    """List the pages to write with their options; refuse files that may not be replaced.
 
     A folder for plots that does not exist is made at the end.
     """
@@ -142,8 +142,8 @@ def _pages(out: Path | None, plots: Path | None) -> list[tuple[str, Path]]:
     return pages
 
 
-def _drawn(table: Table) -> dict[str, Mapping[str, Curves]]:
-    """Compute the curves of all rows and, if there are several data sets, of each."""
+def _curves(table: Table) -> dict[str, Mapping[str, Curves]]:
+    """Compute ROC and reliability curves of all rows and, if there are several, each data set."""
     parts = table.by_dataset()
     groups: dict[str, Mapping[str, Curves]] = {f"all {len(table)} rows": curves_of(table)}
     for name, part in parts.items() if len(parts) > 1 else ():
@@ -202,7 +202,7 @@ def cascade_tables(points: Sequence[CascadePoint]) -> list[rich_table.Table]:
     """
     if not points:
         return []
-    quality = _with_scores(foldable(_QUALITY, "asked>", "ask_when"), figures.CURVE)
+    quality = _with_score_columns(foldable(_QUALITY, "asked>", "ask_when"), figures.CURVE)
     spent_on = ("asked>", "requests>", "prompt tokens>", "completion tokens>", "cost>")
     cost = foldable("Cascade: cost of asking the second judge", *spent_on)
     for point in points:
@@ -220,9 +220,9 @@ _QUALITY = "Cascade: quality when the second judge gets the calls where the firs
 
 
 def print_agreement(agreement: Agreement, curve: tuple[CascadePoint, ...] = ()) -> None:
-    """Print an agreement and, if there is one, the curve of a cascade: in words first.
+    """Print an agreement in words and tables, with the curve of a cascade if there is one.
 
-    Of gold rows with a human's ratings alone, only the figures of these.
+    If the gold rows have human ratings and no labels, only the figures of the ratings are printed.
     """
     rows = agreement.matched.rows
     told = figures.first_sentences(agreement, figures.gold_of(agreement))
@@ -246,11 +246,11 @@ def print_agreement(agreement: Agreement, curve: tuple[CascadePoint, ...] = ()) 
     show([*humans, *compared, *cascade_tables(curve), *notes])
 
 
-def _with_scores(
-    table: rich_table.Table, shown: Sequence[figures.ShownStatistic]
+def _with_score_columns(
+    table: rich_table.Table, statistics: Sequence[figures.ShownStatistic]
 ) -> rich_table.Table:
-    """Add a column per statistic, whose heading has the whole name of the score on three lines."""
-    for score, statistic in shown:
+    """Add a column per statistic, with the whole name of its score as the heading."""
+    for score, statistic in statistics:
         words = f"{heading(score)}\n{figures.STATISTICS[statistic]}"
         table.add_column(words, justify="right", overflow="fold")
     table.padding = (0, 0)
@@ -259,18 +259,20 @@ def _with_scores(
 
 def _by_dataset(agreement: Agreement) -> Iterator[rich_table.Table]:
     """Yield the tables of scores and sentences with a row per data set."""
-    for title, block, shown in figures.BY_DATASET:
-        table = _with_scores(foldable(f"{title} by data set", "data set", "n>"), shown)
+    for title, block, statistics in figures.BY_DATASET:
+        table = _with_score_columns(foldable(f"{title} by data set", "data set", "n>"), statistics)
         for name, group in agreement.by_dataset.items():
-            values = (figures.value_of(figures.figure_of(group, block, *where)) for where in shown)
+            values = (
+                figures.value_of(figures.figure_of(group, block, *where)) for where in statistics
+            )
             add_row(table, name, str(group.counts["n"]), *values)
         yield table
 
 
 def _with_intervals(agreement: Agreement) -> Iterator[rich_table.Table]:
-    """Yield a table of the scores and one of the sentences: the judge's figures and baselines'.
+    """Yield a table of scores and one of sentences: figures of the judge and of the baselines.
 
-    Of several data sets it is their mean, beside the value of all rows.
+    With several data sets a figure is their mean, beside the value over all rows.
     """
     several = figures.several(agreement)
     group = agreement.mean_over_datasets if several else agreement.pooled
@@ -304,7 +306,7 @@ def _baselines(agreement: Agreement) -> Iterator[rich_table.Table]:
 
 
 class RowReader:
-    """Reads files line by line; reports and counts invalid lines.
+    """Reader of evaluations and gold rows, which counts and reports invalid lines.
 
     Args:
         partial: people's labels of calls that are not whole, by row key; such calls of the
@@ -317,7 +319,7 @@ class RowReader:
         self._begun: list[Labelled] = []
 
     def evaluations(self, path: Path | Input) -> list[Row]:
-        """Read the numbers of evaluations; lines that are not valid are left out and counted.
+        """Read a file of evaluations as rows to compare; invalid lines are left out and counted.
 
         A file without any gives an empty list, unlike for `gold`.
 
@@ -326,7 +328,7 @@ class RowReader:
         """
 
         def reduced(line: Line[Evaluation]) -> Line[Row]:
-            """Reduce the evaluation of a line, if it has one."""
+            """Reduce the evaluation of a line to the row that is compared."""
             row = Row.of(line.value, number=line.number) if line.value else None
             if line.value and (labels := self._partial.get(line.value.row_key)):
                 self._begun.append(labelled_by(line.value, labels.answers))
@@ -353,7 +355,7 @@ class RowReader:
             return Row.of(row.evaluation, row)
 
         is_rated = names.get("human") is not None
-        lines = read_labelled(gold, read, tell=teller(gold), lone_ids=is_rated)
+        lines = read_labelled(gold, read, tell=stderr_printer(gold), lone_ids=is_rated)
         rows = [Row.of(score_gold(row, trace)) for row in self._begun]
         rows += self._values(gold, lines)
         if not rows:
@@ -361,7 +363,7 @@ class RowReader:
         return rows
 
     def _values(self, path: object, lines: Iterable[Line[T]]) -> Iterator[T]:
-        """Yield the values of a file's lines; bad ones are counted."""
+        """Yield the values of a file's valid lines, and count the others."""
         bad = BadRows(path)
         self.bad.append(bad)
         return bad.values(lines)
@@ -376,7 +378,7 @@ class RowReader:
 
 
 def predicted_rows(reader: RowReader, path: Path | Input) -> tuple[list[Row], Trace]:
-    """Read a judge's evaluations, and the metric with their formulas, which scores gold labels.
+    """Read a judge's evaluations, and make the metric with their formulas for the gold labels.
 
     Raises:
         ConfigurationError: the file has no rows.
@@ -397,14 +399,14 @@ def _gold_from(content: dict[str, Any], trace: Trace, names: dict[str, Any]) -> 
     fields = {**content, **(metadata if isinstance(metadata, dict) else {})}
     labelled = "labels" in content or "all_relevant_sentence_keys" in content
     if names.get("human") is not None and not labelled:
-        evaluation = _rated(content, trace)
+        evaluation = _rated_evaluation(content, trace)
     else:
         evaluation = score_gold(labelled_from(content, Punkt()), trace)
     return Gold.from_row(evaluation, fields, **names)
 
 
-def _rated(content: dict[str, Any], trace: Trace) -> Evaluation:
-    """Read a row with a human rating and no labels, which is a complete RagCall or only an id."""
+def _rated_evaluation(content: dict[str, Any], trace: Trace) -> Evaluation:
+    """Make an evaluation from a row with a human rating, no labels, and perhaps only an id."""
     if "response" in content or not isinstance(content.get("id"), str | int):
         call = call_from(content)
         scores = trace.unscored("missing_param", "the gold row has no labels", By())

@@ -27,7 +27,7 @@ from rag_eval_integrations.records import Evaluation, Usage
 
 
 def calibrate(options: CalibrateOptions) -> int:
-    """Fit, write the file, print what each map is worth; return 2 for invalid lines, else 0.
+    """Fit a calibration, write and print it; return 2 for invalid lines, else 0.
 
     With one file, of gold rows, the judge is asked; with two, the first has its evaluations.
 
@@ -39,13 +39,13 @@ def calibrate(options: CalibrateOptions) -> int:
     *evals, gold = options.files
     _check_files(options.files)
     if evals:
-        asked = {
+        judge_options = {
             "judge": options.judge,
             "formulas": options.formulas,
             "relevance_baseline": options.relevance_baseline,
             **options.requests(),
         }
-        _refuse_for_evaluations(evals[0], asked)
+        _refuse_for_evaluations(evals[0], judge_options)
     for path in options.files:
         if options.out.exists() and path.exists() and options.out.samefile(path):
             raise ConfigurationError("--out", str(options.out), "is an input file")
@@ -82,7 +82,7 @@ def calibrate(options: CalibrateOptions) -> int:
     calibration = calibration_of(table, name=name, target_error=options.target_error)
     with _target.replacing(target, new=not options.overwrite, mode=_target.PUBLIC) as stream:
         stream.write(calibration.to_json().encode("ascii"))
-    _print(calibration)
+    _print_calibration(calibration)
     print_stdout(f"Wrote {options.out}")
     return reader.exit_code()
 
@@ -96,9 +96,9 @@ def _check_files(files: Sequence[Path]) -> None:
         raise ConfigurationError("files", "-", "is read more than once; use a file")
 
 
-def _refuse_for_evaluations(evals: Path, asked: Mapping[str, object]) -> None:
-    """Refuse options of a judge that is asked where its evaluations are given."""
-    for name, value in asked.items():
+def _refuse_for_evaluations(evals: Path, judge_options: Mapping[str, object]) -> None:
+    """Refuse options for asking a judge when its evaluations are given."""
+    for name, value in judge_options.items():
         if value is not None:
             raise ConfigurationError(
                 f"--{name.replace('_', '-')}",
@@ -110,7 +110,7 @@ def _refuse_for_evaluations(evals: Path, asked: Mapping[str, object]) -> None:
 def _judged(
     calls: Input, evaluator: RagEvaluator, max_concurrency: int, progress: Progress
 ) -> list[Evaluation]:
-    """Have the judge label the calls of the gold rows; leave out those that end in an error."""
+    """Evaluate the calls of the gold rows; leave out those that end in an error."""
     evaluations = _loop.run(_evaluated(calls, evaluator, max_concurrency, progress))
     failed = [evaluation.error for evaluation in evaluations if evaluation.error is not None]
     if failed and len(failed) == len(evaluations):
@@ -140,8 +140,8 @@ async def _evaluated(
     return evaluations
 
 
-def _print(calibration: Calibration) -> None:
-    """Print a table per judge, and why scores are left as they are."""
+def _print_calibration(calibration: Calibration) -> None:
+    """Print a table per judge, and why some scores have no map."""
     tables, notes = [], []
     for maps in calibration.judges:
         title = f"Calibration of {maps}: errors on held-out questions, before → after"
@@ -150,7 +150,7 @@ def _print(calibration: Calibration) -> None:
         )
         for name, score_map in maps.scores.items():
             counts = map(str, (score_map.n, score_map.questions, score_map.needed))
-            errors = map(_change, (score_map.rmse, score_map.calibration_error))
+            errors = map(_error_change, (score_map.rmse, score_map.calibration_error))
             add_row(table, name, *counts, *errors, _map_of(score_map))
             if score_map.why:
                 notes.append(f"{name} is left as it is: {score_map.why}")
@@ -164,8 +164,8 @@ def _print(calibration: Calibration) -> None:
     )
 
 
-def _change(errors: tuple[float, float] | None) -> str:
-    """Write the error before and after the map."""
+def _error_change(errors: tuple[float, float] | None) -> str:
+    """Format an error before and after the map."""
     if errors is None:
         return "–"
     before, after = errors

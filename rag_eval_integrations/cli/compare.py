@@ -64,7 +64,7 @@ def compare(options: CompareOptions) -> int:
     most_new = _most_new(options.fail_on_new)
     form = format_of(options.form, options.out, ("html", "md", "json"))
     evals = [Input(path) for path in options.evals]
-    _check(options.evals, options.by)
+    _check_inputs(options.evals, options.by)
     for file in evals:
         if options.out is not None and file.is_file(options.out):
             raise ConfigurationError("--out", str(options.out), "is one of the input files")
@@ -92,12 +92,12 @@ def compare(options: CompareOptions) -> int:
     codes = [bad.end("left out", skip=options.skip_invalid) for bad in invalid]
     return max(
         *codes,
-        _code(verdicts, fail_on_unclear=options.fail_on_unclear),
-        _code_of_new(comparison, most_new),
+        _gate_code(verdicts, fail_on_unclear=options.fail_on_unclear),
+        _new_unsupported_code(comparison, most_new),
     )
 
 
-def _check(paths: Sequence[Path], by: str | None) -> None:
+def _check_inputs(paths: Sequence[Path], by: str | None) -> None:
     """Refuse inputs and options that cannot be compared."""
     if len(paths) < 2:
         raise ConfigurationError("evals", str(paths[0]), "name a second file to compare")
@@ -110,7 +110,7 @@ def _check(paths: Sequence[Path], by: str | None) -> None:
 def _corrected(
     path: Path | None, evals: Sequence[Input], comparison: Comparison
 ) -> list[CorrectedRun]:
-    """Correct the means of each run that people's labels are of; none without labels.
+    """Correct the means of each run by people's labels; empty without labels.
 
     Raises:
         ConfigurationError: they are of no run.
@@ -140,7 +140,7 @@ def _lines(comparison: Comparison, verdicts: Sequence[GateVerdict], width: int) 
     """Yield the comparison's tables, remarks, most changed calls and verdicts."""
     for run in comparison.all:
         yield from (*table_lines(run, width), *remarks(run))
-        for line in (*_new(run), *_most_changed(run)):
+        for line in (*_new_unsupported(run), *_most_changed(run)):
             yield from wrap(
                 line,
                 width,
@@ -170,8 +170,8 @@ def _most_changed(run: Comparison) -> Iterator[str]:
         yield f"  {change.named(60)}: {moved}"
 
 
-def _new(run: Comparison) -> Iterator[str]:
-    """List unsupported sentences that the answers before did not have."""
+def _new_unsupported(run: Comparison) -> Iterator[str]:
+    """List unsupported sentences that the answers of the baseline did not have."""
     changes = run.with_new_unsupported(_SHOWN)
     if changes:
         yield "New unsupported sentences:"
@@ -198,8 +198,8 @@ def _most_new(option: str | None) -> int | None:
     return int(count or 0)
 
 
-def _code_of_new(comparison: Comparison, most: int | None) -> int:
-    """Return 1, and say why, if a run has more new unsupported sentences than may be; else 0."""
+def _new_unsupported_code(comparison: Comparison, most: int | None) -> int:
+    """Return 1, and say why, if a run has too many new unsupported sentences; else 0."""
     code = 0
     for run in comparison.all:
         new = run.new_unsupported
@@ -230,8 +230,8 @@ def regression_gates(words: Sequence[str], *, fail_on_unclear: bool) -> dict[str
     return gates
 
 
-def _code(verdicts: Sequence[GateVerdict], *, fail_on_unclear: bool) -> int:
-    """Print the verdicts that failed; return 2 for a score without pairs, 1 for a worse one."""
+def _gate_code(verdicts: Sequence[GateVerdict], *, fail_on_unclear: bool) -> int:
+    """Print the verdicts that failed; return 2 for a score without pairs, 1 for a regression."""
     code = 0
     for run, score, outcome, line in verdicts:
         if not score.n:

@@ -78,7 +78,7 @@ def doctor(options: DoctorOptions) -> int:
 
 
 def _verdict(evaluation: Evaluation) -> tuple[bool, str]:
-    """Tell whether the judge works, in words as well; print the warnings of its scores.
+    """Return whether the judge works, with a verdict in words; print warnings of its scores.
 
     It fails with an error or without labels.
     """
@@ -119,9 +119,13 @@ def _packages() -> Table:
     return table
 
 
-def _settings(options: Mapping[str, Any]) -> Table | str:
-    """Return the settings that hold, and where each comes from."""
-    rows = origins(options)
+def _settings(typed: Mapping[str, Any]) -> Table | str:
+    """Return a table of the settings that hold, and where each comes from.
+
+    Args:
+        typed: options of the command line by name; these precede the settings.
+    """
+    rows = origins(typed)
     if not rows:
         return f"settings: none in the environment, {FILE} or [tool.rag-eval] of pyproject.toml"
     table = plain_table("Settings", "option", "value", "from")

@@ -61,7 +61,7 @@ def explain(options: ExplainOptions) -> int:
 
 
 def _head(evaluation: Evaluation) -> Iterator[str]:
-    """Yield the call and its judge."""
+    """Yield the lines about a call, its judge and its error."""
     judge = evaluation.judge
     yield f"Call {one_line(evaluation.id)}: {one_line(evaluation.question, 200)}"
     model = f", model {judge.model}" if judge.model else ""
@@ -73,7 +73,7 @@ def _head(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _print_prompt(evaluation: Evaluation) -> None:
-    """Print the messages of each window, made anew, or why that is not possible."""
+    """Rebuild and print the messages of each window, or say why that is not possible."""
     scores = evaluation.scores.items()
     makers = [score.by for name, score in scores if name != _OF_REFERENCE]
     ours = [by for by in makers if (by.prompt_version or "").startswith(prompt.NAME)]
@@ -86,7 +86,7 @@ def _print_prompt(evaluation: Evaluation) -> None:
     call = without_citations(labelled_from_evaluation(evaluation).call)
     anew = prompt.version_of(call, wording)
     if anew != version:
-        lacks = "".join(_missing(evaluation, version))
+        lacks = "".join(_missing_parts(evaluation, version))
         print_stdout(
             f"No prompt: it was {one_line(version)}, and made anew from this row it would be "
             f"{anew}{lacks}."
@@ -105,8 +105,8 @@ def _print_prompt(evaluation: Evaluation) -> None:
             write_stdout(f"\n[{message.role} message{of}]\n{message.content}\n")
 
 
-def _missing(evaluation: Evaluation, version: str) -> Iterator[str]:
-    """Yield what a prompt had and the row does not have."""
+def _missing_parts(evaluation: Evaluation, version: str) -> Iterator[str]:
+    """Yield the parts of the recorded prompt that the row lacks, in words."""
     for part, name, kept in (
         (prompt.HISTORY_PART, "history", evaluation.history),
         (prompt.HEADERS_PART, "document_headers", evaluation.document_headers),
@@ -117,7 +117,7 @@ def _missing(evaluation: Evaluation, version: str) -> Iterator[str]:
 
 
 def _labels(evaluation: Evaluation) -> Iterator[str]:
-    """Yield the labels, by the letters of the formulas."""
+    """Yield the lines about the labels, with the letters of the formulas."""
     labels = evaluation.labels
     yield ""
     if labels is None:
@@ -147,18 +147,18 @@ _USED = {"gpt-labeling": "|U| / |R|", "ragbench": "|U| / T"}
 
 
 def _scores(evaluation: Evaluation) -> Iterator[str]:
-    """Yield each score with its formula, and its reason, which has the numbers."""
+    """Yield a line per score: its value, its formula, and the reason with the numbers."""
     yield ""
     yield "Scores (T is the number of document sentences; docs/method.md)"
     for name, score in evaluation.scores.items():
         formula = _formula(name, score.by)
         follows = f" = {formula}" if formula and score.value is not None else ""
-        value = f"{score.value:.2f}" if score.value is not None else _why_not(score)
+        value = f"{score.value:.2f}" if score.value is not None else _status_of(score)
         yield one_line(f"{name} {value}{follows}: {score.reason or 'no reason is given'}")
 
 
 def _formula(name: str, by: By) -> str:
-    """Write the formula of a TRACe score; empty for one that is told in words."""
+    """Return the formula of a TRACe score; empty for a score without one."""
     if name == "context_utilization":
         return _USED.get(by.formulas or "", "")
     if name == "context_relevance" and by.relevance_baseline is not None:
@@ -166,6 +166,6 @@ def _formula(name: str, by: By) -> str:
     return _SHARES.get(name, "")
 
 
-def _why_not(score: Score) -> str:
-    """Name the state of a score without a value."""
+def _status_of(score: Score) -> str:
+    """Return the status of a score without a value, with its code."""
     return f"{score.status} ({score.unscored})" if score.unscored else score.status

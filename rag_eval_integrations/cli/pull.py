@@ -58,7 +58,7 @@ def pull(options: PullOptions) -> int:
     now = time.time()
     settled = moment(options.settle, "--settle", now)
     search = Search(
-        ask=partial(_patiently, READERS[options.source].NAME),
+        ask=partial(_with_retries, READERS[options.source].NAME),
         project=options.project,
         since=moment(options.since, "--since", now) or None,
         query=options.query,
@@ -69,8 +69,8 @@ def pull(options: PullOptions) -> int:
     reader, client = READERS[options.source], make()
     with _CallFile(options.out, resume=options.resume, overwrite=options.overwrite) as out:
         traces = Traces(reader)
-        with kept(out.words, add="--resume", drop="--overwrite"):
-            young = _pulled(reader, client, search, traces, out, settled, options.limit)
+        with kept(out.kept_words, add="--resume", drop="--overwrite"):
+            young = _pull_calls(reader, client, search, traces, out, settled, options.limit)
         out.finish()
     print_stderr(traces.summary())
     if young:
@@ -82,7 +82,7 @@ def pull(options: PullOptions) -> int:
     return int(not out.added + out.before)
 
 
-def _pulled(
+def _pull_calls(
     reader: Reader,
     client: Any,
     search: Search,
@@ -91,12 +91,12 @@ def _pulled(
     settled: float,
     limit: int | None,
 ) -> int:
-    """Write the calls of the traces that are listed; return how many are too young."""
+    """Write the calls of the listed traces; return how many traces are too young."""
     young = 0
-    shown = time.monotonic()
+    reported_at = time.monotonic()
 
-    def wanted() -> Iterator[Listed]:
-        """Yield the traces that are settled and not in OUT."""
+    def unseen() -> Iterator[Listed]:
+        """Yield the listed traces that are settled and not in OUT yet."""
         nonlocal young
         for listed in reader.listed(client, search):
             if listed.trace in out.traces:
@@ -106,7 +106,7 @@ def _pulled(
             else:
                 yield listed
 
-    listing = islice(wanted(), limit)
+    listing = islice(unseen(), limit)
     for batch in iter(lambda: list(islice(listing, _BATCH)), []):
         rows = [row for listed in batch for row in listed.rows or ()]
         if missing := [listed.trace for listed in batch if listed.rows is None]:
@@ -117,14 +117,14 @@ def _pulled(
         for trace in list(traces.waiting):
             for _, call in traces.end(trace):
                 out.add(trace, call)
-        if time.monotonic() - shown >= _SECONDS_PER_LINE:
-            shown = time.monotonic()
+        if time.monotonic() - reported_at >= _SECONDS_PER_LINE:
+            reported_at = time.monotonic()
             print_stderr(f"{counted(out.added, 'call')} pulled")
     return young
 
 
-def _patiently(tool: str, request: Callable[[], Any]) -> Any:
-    """Make a request; again after a pause where the failure may pass.
+def _with_retries(tool: str, request: Callable[[], Any]) -> Any:
+    """Make a request, and retry it with pauses while its failure may be temporary.
 
     Raises:
         OSError: it failed too often, or the tool refuses it.
@@ -148,7 +148,7 @@ def _patiently(tool: str, request: Callable[[], Any]) -> Any:
 
 
 class _CallFile:
-    """OUT, a file of calls; while they come, new ones are in OUT.partial.
+    """The output, a file of calls; until the end, new ones are in OUT.partial.
 
     Args:
         path: OUT, or `-` for standard output.
@@ -184,12 +184,12 @@ class _CallFile:
                 raise ConfigurationError("--out", str(self.partial), why)
             self._file.end_last_line(lambda line: True)
             for file in (self.path, self.partial) if resume else ():
-                self._note(file)
+                self._note_traces(file)
             self.before = len(self.traces)
             self._opened = opened.pop_all()
 
-    def _note(self, file: Path) -> None:
-        """Note the traces of the calls in a file."""
+    def _note_traces(self, file: Path) -> None:
+        """Remember the traces whose calls are in a file."""
         if not file.exists():
             return
         with open_lines(file) as lines:
@@ -197,8 +197,8 @@ class _CallFile:
                 traces = json.loads(line).get("capture", {}).get("traces", {})
                 self.traces.update(trace for trace, _ in traces.values())
 
-    def words(self) -> str:
-        """Say what a pull that ends early keeps; empty for nothing."""
+    def kept_words(self) -> str:
+        """Say how many calls an interrupted pull keeps; empty for none."""
         calls = counted(self.added, "call is", "calls are")
         return f"{calls} kept in {self.partial}." if self.added and self._file else ""
 
@@ -212,7 +212,7 @@ class _CallFile:
             self._opened.close()
 
     def add(self, trace: str, call: RagCall) -> None:
-        """Append a call."""
+        """Append the call of a trace."""
         self.added += 1
         self.traces.add(trace)
         line = to_line(call)
@@ -222,7 +222,7 @@ class _CallFile:
             self._file.append(line.encode("ascii"))
 
     def finish(self) -> None:
-        """Write OUT whole: what it had, where that is continued, and the new calls behind it."""
+        """Replace OUT by a whole file: earlier calls if it is resumed, then the new ones."""
         if self._file is None or not (self.added or self._file.head(1)):
             return
         backup = None if self._new else _target.back_up(self.path, "--out")

@@ -60,40 +60,40 @@ def push(options: PushOptions) -> int:
     evals.check(folder=True)
     sink = tool_sink(options.to, metadata=options.metadata or (), texts=options.texts)
     bad = BadRows(evals)
-    noted = _Noted(Path(f"{options.evals}.pushed"), options.to)
-    rows = noted.others(filters.keep(bad.values(read_evaluations(evals))), sink)
+    posted = _PostedFile(Path(f"{options.evals}.pushed"), options.to)
+    rows = posted.unposted(filters.keep(bad.values(read_evaluations(evals))), sink)
     failed = 0
     if options.dry_run:
-        scores = noted.count(rows)
+        scores = posted.count_scores(rows)
         words = f"Would post {counted(scores, 'score')} of"
     else:
-        with LineFile(_target.resolved(noted.path), wait=False) as file:
+        with LineFile(_target.resolved(posted.path), wait=False) as file:
             file.end_last_line()
-            with kept(lambda: f"{counted(noted.posted, 'evaluation')} posted, see {noted.path}."):
+            with kept(lambda: f"{counted(posted.count, 'evaluation')} posted, see {posted.path}."):
                 for batch in iter(lambda: list(islice(rows, _BATCH)), []):
-                    failed += _post(sink, batch, partial(noted.note, file))
+                    failed += _post(sink, batch, partial(posted.record, file))
         words = "Posted the scores of"
     if (
         nothing := filters.none_kept()
-    ) and not noted.posted + noted.before + noted.untraced + failed:
+    ) and not posted.count + posted.before + posted.untraced + failed:
         raise nothing
-    words = f"{words} {counted(noted.posted, 'call')} to {sink.tool}"
-    words += f"; {noted.before:,} had been posted before" if noted.before else ""
+    words = f"{words} {counted(posted.count, 'call')} to {sink.tool}"
+    words += f"; {posted.before:,} had been posted before" if posted.before else ""
     print_stdout(words)
-    if noted.untraced:
+    if posted.untraced:
         known = " or ".join(sink.sources)
-        print_stderr(f"{counted(noted.untraced, 'call')} without a trace of {known}")
+        print_stderr(f"{counted(posted.untraced, 'call')} without a trace of {known}")
     return max(bad.end("not posted", skip=options.skip_invalid), int(failed > 0))
 
 
-class _Noted:
-    """The file of the evaluations that are posted: per batch the tool, and the keys."""
+class _PostedFile:
+    """File that lists the evaluations posted so far, in a line per batch: tool and keys."""
 
     def __init__(self, path: Path, tool: str) -> None:
         self.path = path
-        self.posted = self.before = self.untraced = 0
+        self.count = self.before = self.untraced = 0
         self._tool = tool
-        self._shown = time.monotonic()
+        self._reported_at = time.monotonic()
         self._keys: set[str] = set()
         for line in path.read_bytes().splitlines() if path.exists() else ():
             try:
@@ -102,10 +102,10 @@ class _Noted:
                 continue
             self._keys.update(note.get(tool, ()))
 
-    def others(self, evaluations: Iterator[Evaluation], sink: TraceSink) -> Iterator[_Entry]:
-        """Yield the evaluations that can be posted and are not noted, each with its key.
+    def unposted(self, evaluations: Iterator[Evaluation], sink: TraceSink) -> Iterator[_Entry]:
+        """Yield the evaluations that are still to be posted, each with its key.
 
-        Those noted before, and those without a trace, are counted.
+        Those posted before, and those without a trace, are counted.
         """
         seen: Counter[str] = Counter()
         for evaluation in evaluations:
@@ -119,25 +119,25 @@ class _Noted:
             elif place is not None:
                 yield key, evaluation
 
-    def count(self, entries: Iterator[_Entry]) -> int:
+    def count_scores(self, entries: Iterator[_Entry]) -> int:
         """Count what would be posted; return the number of scores."""
         scores = 0
         for _, evaluation in entries:
-            self.posted += 1
+            self.count += 1
             scores += len(evaluation.scores)
         return scores
 
-    def note(self, file: LineFile, entries: Sequence[_Entry]) -> None:
-        """Note that these are posted, and print the progress, once per ten seconds."""
+    def record(self, file: LineFile, entries: Sequence[_Entry]) -> None:
+        """Record evaluations as posted, and print the progress once per ten seconds."""
         file.append(json.dumps({self._tool: [key for key, _ in entries]}).encode("ascii"))
-        self.posted += len(entries)
-        if time.monotonic() - self._shown >= _SECONDS_PER_LINE:
-            self._shown = time.monotonic()
-            print_stderr(f"{self.posted:,} posted")
+        self.count += len(entries)
+        if time.monotonic() - self._reported_at >= _SECONDS_PER_LINE:
+            self._reported_at = time.monotonic()
+            print_stderr(f"{self.count:,} posted")
 
 
 def _post(sink: TraceSink, batch: list[_Entry], note: Callable[[list[_Entry]], None]) -> int:
-    """Post a batch, what fails some times again; return how many the tool refused.
+    """Post a batch, and retry what fails; return how many evaluations the tool refused.
 
     Raises:
         OSError: the tool cannot be reached.
@@ -182,7 +182,7 @@ def tool_sink(to: str, *, others: Sequence[str] = (), **settings: Any) -> TraceS
         MissingDependencyError: the tool's client is not installed.
     """
     makers: dict[str, Callable[..., TraceSink]] = {
-        "otel": _Exporting,
+        "otel": _OtlpSink,
         "langfuse": LangfuseSink,
         "phoenix": PhoenixSink,
         "mlflow": MLflowSink,
@@ -193,8 +193,8 @@ def tool_sink(to: str, *, others: Sequence[str] = (), **settings: Any) -> TraceS
     return makers[to](**settings)
 
 
-class _Exporting(OpenTelemetrySink):
-    """Exports the events of each batch by OTLP, and says whether that went well.
+class _OtlpSink(OpenTelemetrySink):
+    """OpenTelemetry sink that exports each batch by OTLP, and raises if that fails.
 
     An SDK's own processors only log failures. There are no metrics of the past.
     """

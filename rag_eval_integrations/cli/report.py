@@ -13,9 +13,9 @@ from rag_eval_integrations.cli._arguments import ReportOptions
 from rag_eval_integrations.cli._bad_rows import BadRows, NoRowsError
 from rag_eval_integrations.cli._options import thresholds_from
 from rag_eval_integrations.cli._terminal import (
+    discard_stdout,
     print_stderr,
     print_stdout,
-    without_stdout,
     write_stdout,
 )
 from rag_eval_integrations.cli.review import person
@@ -71,7 +71,7 @@ def report(options: ReportOptions) -> int:
     corrections = corrections_from(options.labels, options.per)
     evals.check(folder=True)
     groups = [each for each in (by, per) if each is not None]
-    rows = _Evals(evals, Filters(options.where), groups, corrections)
+    rows = _KeptEvaluations(evals, Filters(options.where), groups, corrections)
     title = f"Evaluations of {Path(str(evals)).name}" if options.title is None else options.title
     if options.where:
         title += f", where {' and '.join(options.where)}"
@@ -79,7 +79,7 @@ def report(options: ReportOptions) -> int:
         content = _content(rows, form, title, most, by, who)
         size = _write(rows, content, out, form, overwrite=options.overwrite)
     except NoRowsError:
-        return rows.bad.nothing("evaluation", out)
+        return rows.bad.end_without_rows("evaluation", out)
     calls = counted(rows.count, "call")
     if str(out) != "-":
         part = f", which shows {most:,} of them" if form == "html" and rows.count > most else ""
@@ -120,8 +120,8 @@ def format_of(given: str | None, out: Path | None, formats: Sequence[str]) -> st
     return ending
 
 
-class _Evals:
-    """The chosen evaluations of a file; tells and counts its invalid lines as it is read."""
+class _KeptEvaluations:
+    """The evaluations of a file that the filters keep, summed up as they are read."""
 
     def __init__(
         self,
@@ -158,16 +158,16 @@ class _Evals:
         return None if self._corrections is None else self._corrections.means
 
     def columns(self) -> dict[str, Column]:
-        """Read the file once for the names of its scores: a table has them in its first line."""
+        """Return the columns of a table: reads the file once for the names of its scores."""
         lines = read_evaluations(self._path)
         rows = (line.value for line in lines if line.value is not None)
         return _written.columns_of(self._filters.keep(rows))
 
 
 def _content(
-    rows: _Evals, form: str, title: str, most: int, by: Groups | None, who: str | None
+    rows: _KeptEvaluations, form: str, title: str, most: int, by: Groups | None, who: str | None
 ) -> Iterator[str]:
-    """Yield the report in the form that was asked for."""
+    """Yield the report in pieces, in the format that was asked for."""
     if form == "html":
         yield from report_pieces(
             rows, title=title, calls=most, groups=by, corrected=rows.corrected, review=who
@@ -188,7 +188,7 @@ def _content(
         yield _written.to_json(summary, by, rows.corrected())
 
 
-def _ragbench(rows: _Evals) -> Iterator[str]:
+def _ragbench(rows: _KeptEvaluations) -> Iterator[str]:
     """Yield RAGBench lines; rows without labels are counted and left out."""
     from rag_eval_integrations.dataset.rows import ragbench_line  # noqa: PLC0415
 
@@ -200,7 +200,9 @@ def _ragbench(rows: _Evals) -> Iterator[str]:
             yield line
 
 
-def _write(rows: _Evals, content: Iterable[str], out: Path, form: str, *, overwrite: bool) -> int:
+def _write(
+    rows: _KeptEvaluations, content: Iterable[str], out: Path, form: str, *, overwrite: bool
+) -> int:
     """Write the report and return its size in bytes; a pipe's is 0.
 
     A page replaces earlier pages only; other forms replace nothing without `--overwrite`.
@@ -236,9 +238,9 @@ def _print(piece: str, form: str) -> None:
         sys.stdout.buffer.write(piece.encode("utf-8"))
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        without_stdout()
+        discard_stdout()
 
 
 def _megabytes(size: int) -> str:
-    """Write a size in MB or kB."""
+    """Format a size in MB or kB."""
     return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.0f} kB"

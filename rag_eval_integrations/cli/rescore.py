@@ -10,12 +10,12 @@ from typing import Any, cast
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._visible import counted
-from rag_eval_integrations.cli._judges import WatchedModel, key_for
-from rag_eval_integrations.cli._options import moment
+from rag_eval_integrations.cli._judges import WatchedModel, judge_of, key_for
+from rag_eval_integrations.cli._options import metrics_from, moment
 from rag_eval_integrations.cli._store_arguments import RescoreOptions
 from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
-from rag_eval_integrations.cli.run import foreseen
-from rag_eval_integrations.cli.worker import evaluator_of
+from rag_eval_integrations.cli.run import estimated_cost
+from rag_eval_integrations.cli.worker import shared_permits
 from rag_eval_integrations.dataset import evaluate_calls
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.evaluations._filters import Filters
@@ -43,13 +43,24 @@ def rescore(options: RescoreOptions) -> int:
     filters = Filters(options.where)
     with closing(Store(options.store, create=False)) as store:
         watched: list[WatchedModel] = []
-        key = key_for(dry_run=options.dry_run)
-        evaluator = evaluator_of(options, store, watched, **key)
-        judge = evaluator.judge.name
+        metrics = metrics_from(
+            options.metrics, options.trace_settings(), options.metric_settings(), options.metric_var
+        )
+        permits = shared_permits(store, options.judge, rpm=options.rpm, tpm=options.tpm)
+        judge = judge_of(
+            options.judge,
+            options.requests(),
+            options.wording(),
+            watched,
+            max_concurrency=options.max_concurrency,
+            permits=permits,
+            **key_for(dry_run=options.dry_run),
+        )
+        evaluator = RagEvaluator(judge, metrics, flags=options.flags)
         since = moment(options.since, "--since", store.now())
 
-        def chosen() -> Iterator[tuple[ClaimedCall, RagCall]]:
-            """Yield the stored calls that the filters keep, but none of another version."""
+        def calls_to_rescore() -> Iterator[tuple[ClaimedCall, RagCall]]:
+            """Yield the stored calls that this evaluator has not judged and the filters keep."""
             for claimed, latest in store.without(evaluator.fingerprint, since):
                 if not filters.conditions or any(filters.keep([latest] if latest else [])):
                     try:
@@ -59,12 +70,15 @@ def rescore(options: RescoreOptions) -> int:
                         continue
                     yield claimed, call
 
-        calls, usage, words = foreseen((call for _, call in chosen()), evaluator)
+        calls, usage, words = estimated_cost((call for _, call in calls_to_rescore()), evaluator)
         least = usage.requests / options.rpm * 60 if options.rpm else None
-        print_stdout(f"{words}{_time(store, judge, calls, options.max_concurrency, least)}")
+        duration = _duration(store, evaluator.judge.name, calls, options.max_concurrency, least)
+        print_stdout(f"{words}{duration}")
         if options.dry_run or not calls:
             return 0
-        done = _loop.run(_rescored(store, evaluator, chosen(), options.max_concurrency, watched))
+        done = _loop.run(
+            _judge_again(store, evaluator, calls_to_rescore(), options.max_concurrency, watched)
+        )
     print_stdout(f"{counted(done, 'evaluation')} recorded")
     if done < calls:
         left = counted(calls - done, "call was", "calls were")
@@ -72,8 +86,10 @@ def rescore(options: RescoreOptions) -> int:
     return int(done < calls)
 
 
-def _time(store: Store, judge: str, calls: int, max_concurrency: int, least: float | None) -> str:
-    """Say how long it would take by what this judge took before, and by the limit per minute."""
+def _duration(
+    store: Store, judge: str, calls: int, max_concurrency: int, least: float | None
+) -> str:
+    """Estimate the duration, in words, by this judge's earlier calls and the limit per minute."""
     past = [row for row in store.evaluators() if row[0] == judge]
     seconds = [] if least is None else [least]
     cost = ""
@@ -86,7 +102,7 @@ def _time(store: Store, judge: str, calls: int, max_concurrency: int, least: flo
     return f"; about {max(seconds):,.0f} s{cost}, as its earlier evaluations and limits say"
 
 
-async def _rescored(
+async def _judge_again(
     store: Store,
     evaluator: RagEvaluator,
     calls: Iterator[tuple[ClaimedCall, RagCall]],
@@ -95,8 +111,8 @@ async def _rescored(
 ) -> int:
     """Evaluate stored calls again and write the results in batches; return their number.
 
-    A call that cannot be judged is told and stays what it is; the rest is left when no request of
-    the judge can succeed.
+    A call that cannot be judged is reported and keeps its state; once no request of the judge can
+    succeed, the rest is left.
     """
     claimed_by_number: dict[int, tuple[ClaimedCall, float]] = {}
     batch: list[Outcome] = []

@@ -61,21 +61,21 @@ def review(options: ReviewOptions) -> int:
     if options.pick not in ("random", "unsure", "low"):
         raise ConfigurationError("--pick", options.pick, "use random, unsure or low")
     pick = cast(Pick, options.pick)
-    draw, calls = drawn(EvaluationsFile(evals, bad.tell), pick, options.n, options.seed)
+    draw, calls = draw_calls(EvaluationsFile(evals, bad.tell), pick, options.n, options.seed)
     if page is not None:
         _page.write(page, review_page(calls, draw, who, options.out.name), field="--page")
-        print_stdout(f"Wrote {page}, which downloads {options.out.name}. {_length_of(calls)}")
+        print_stdout(f"Wrote {page}, which downloads {options.out.name}. {_extent_of(calls)}")
         return bad.end("left out", skip=options.skip_invalid)
     with LabelsWriter(options.out, who, draw, field="--out") as labels:
         review = _Review(calls, labels)
 
-        def says() -> str:
+        def progress() -> str:
             return f"{review.done()} labelled whole in {options.out}."
 
-        print_stdout(_length_of(calls))
-        with kept(says), _single_keys() as key:
+        print_stdout(_extent_of(calls))
+        with kept(progress), _single_keys() as key:
             review.ask(key)
-        print_stdout(says())
+        print_stdout(progress())
     return bad.end("left out", skip=options.skip_invalid)
 
 
@@ -94,8 +94,8 @@ def person(name: str | None) -> str:
 # --- The draw
 
 
-class _Unit(NamedTuple):
-    """What the draw needs of a call."""
+class _Candidate(NamedTuple):
+    """A call as the draw sees it."""
 
     row_key: str
     position: int
@@ -105,8 +105,8 @@ class _Unit(NamedTuple):
     adherent: float | None
 
 
-def _length_of(calls: Sequence[Evaluation]) -> str:
-    """Say how much is asked."""
+def _extent_of(calls: Sequence[Evaluation]) -> str:
+    """Say how many calls and sentences are asked about."""
     keys = [sentence.key for call in calls for sentence in asked(call)]
     answers = sum(not key[0].isdigit() for key in keys)
     return (
@@ -115,67 +115,71 @@ def _length_of(calls: Sequence[Evaluation]) -> str:
     )
 
 
-def drawn(evals: EvaluationsFile, pick: Pick, n: int, seed: int) -> tuple[Draw, list[Evaluation]]:
+def draw_calls(
+    evals: EvaluationsFile, pick: Pick, n: int, seed: int
+) -> tuple[Draw, list[Evaluation]]:
     """Draw calls, the same each time for the same arguments.
 
     Returns:
-        What they are drawn by, and the calls, each once.
+        The draw, and its calls, each once.
 
     Raises:
         ConfigurationError: there is nothing to ask.
         OSError: the file cannot be read.
     """
-    units = [_unit(place, each) for place, each in enumerate(evals) if asked(each)]
-    if not units:
+    candidates = [_candidate(place, each) for place, each in enumerate(evals) if asked(each)]
+    if not candidates:
         raise ConfigurationError("evals", str(evals.path), "has no call with labels to correct")
-    row_keys = [unit.row_key for unit in units]
-    order = [units[place] for place in random_order(row_keys, seed)]
+    row_keys = [candidate.row_key for candidate in candidates]
+    order = [candidates[place] for place in random_order(row_keys, seed)]
     if pick == "low":
-        order.sort(key=lambda unit: unit.low)
+        order.sort(key=lambda candidate: candidate.low)
     elif pick == "unsure":
-        cut = _cut(units)
-        order.sort(key=lambda unit: _distance(unit, cut))
+        cutoff = _cutoff(candidates)
+        order.sort(key=lambda candidate: _distance(candidate, cutoff))
     n = min(n, len(order))
-    chosen = {unit.row_key: unit.position for unit in reversed(order[:n])}
+    chosen = {candidate.row_key: candidate.position for candidate in reversed(order[:n])}
     draw = Draw(pick, n, seed, Population.of(row_keys))
     read = dict(evals.some(chosen.values()))
     return draw, [read[place] for place in reversed(chosen.values())]
 
 
-def _unit(position: int, evaluation: Evaluation) -> _Unit:
-    """Take out of a call what the draw needs; a call without a score is the least low."""
+def _candidate(position: int, evaluation: Evaluation) -> _Candidate:
+    """Reduce a call to what the draw needs; a call without a score comes last by `low`."""
     scores = evaluation.scores
     fraction, adherence = scores.get("supported_fraction"), scores.get("adherence")
     low = fraction.value if fraction and fraction.value is not None else 2.0
     estimate = adherence.estimate if adherence else None
     sure = (estimate.value, estimate.std_error) if estimate and estimate.std_error else None
-    return _Unit(evaluation.row_key, position, low, sure, adherence.value if adherence else None)
+    return _Candidate(
+        evaluation.row_key, position, low, sure, adherence.value if adherence else None
+    )
 
 
-def _cut(units: Sequence[_Unit]) -> float:
-    """Find the estimate at which the judge's verdict changes, which a row does not hold.
+def _cutoff(candidates: Sequence[_Candidate]) -> float:
+    """Find the estimate at which the judge's verdict changes; rows do not record it.
 
     That is between the highest of its verdicts against a response and the lowest for one.
     """
     of = {0.0: [0.0], 1.0: [1.0]}
-    for unit in units:
-        if unit.estimate is not None and unit.adherent is not None:
-            of[unit.adherent].append(unit.estimate[0])
+    for candidate in candidates:
+        if candidate.estimate is not None and candidate.adherent is not None:
+            of[candidate.adherent].append(candidate.estimate[0])
     return (max(of[0.0]) + min(of[1.0])) / 2
 
 
-def _distance(unit: _Unit, cut: float) -> float:
+def _distance(candidate: _Candidate, cutoff: float) -> float:
     """Return how far a call is from the cut-off, in standard errors where the judge knows them."""
-    if unit.estimate is None:
-        return abs(unit.low - 0.5)
-    estimate, error = unit.estimate
-    return abs(estimate - cut) / error
+    if candidate.estimate is None:
+        return abs(candidate.low - 0.5)
+    estimate, error = candidate.estimate
+    return abs(estimate - cutoff) / error
 
 
 # --- The questions
 
 
-class _Item(NamedTuple):
+class _Question(NamedTuple):
     """A sentence that is asked about."""
 
     call: int
@@ -184,7 +188,7 @@ class _Item(NamedTuple):
 
 
 class _Review:
-    """Asks one sentence after the other.
+    """Dialogue in a terminal that asks about one sentence after the other.
 
     Args:
         calls: the calls of the draw.
@@ -194,7 +198,7 @@ class _Review:
     def __init__(self, calls: Sequence[Evaluation], labels: LabelsWriter) -> None:
         self._calls, self._labels = calls, labels
         self._items = [
-            _Item(number, sentence.key, sentence.text)
+            _Question(number, sentence.key, sentence.text)
             for number, call in enumerate(calls)
             for sentence in asked(call)
         ]
@@ -206,12 +210,12 @@ class _Review:
         """The call whose question was shown."""
 
     def done(self) -> str:
-        """Count the calls that are labelled whole."""
+        """Say how many calls are labelled whole."""
         whole = sum(map(self._labels.is_whole, self._calls))
         return f"{whole:,} of {counted(len(self._calls), 'call is', 'calls are')}"
 
     def ask(self, key: Callable[[], str]) -> None:
-        """Ask until all is answered, or the person ends.
+        """Ask until every sentence is answered, or the person quits.
 
         Args:
             key: waits for a key and returns it; empty at the end of the input.
@@ -237,20 +241,20 @@ class _Review:
                 place = self._next(place)
 
     def _next(self, place: int, of_call: int = 0) -> int | None:
-        """Find the next sentence without an answer; None behind the last."""
+        """Return the place of the next sentence without an answer; None behind the last."""
         for after, item in enumerate(self._items[place + 1 :], place + 1):
             if item.call >= of_call and self._answer(item) is None:
                 return after
         return None
 
-    def _answer(self, item: _Item) -> bool | None:
+    def _answer(self, item: _Question) -> bool | None:
         """Return the answer about a sentence; None without one."""
         return self._labels.answers(self._calls[item.call].row_key).get(item.key)
 
     # --- What is shown
 
-    def _show(self, item: _Item) -> None:
-        """Show a sentence with what it is judged by."""
+    def _show(self, item: _Question) -> None:
+        """Print a sentence with its call and evidence, and ask about it."""
         call = self._calls[item.call]
         keys = [each.key for each in self._items if each.call == item.call]
         self._console.print()
@@ -276,7 +280,7 @@ class _Review:
         self._console.print(_NEXT)
 
     def _evidence(self, call: Evaluation, key: str) -> None:
-        """Show the document sentences that the judge named for a claim."""
+        """Print the document sentences that the judge named for a claim."""
         evidence = next(c["evidence"] for c in asked_view(call)["claims"] if c["key"] == key)
         if not evidence:
             self._console.print("The judge names no document sentence; press d for all of them.")
@@ -285,7 +289,7 @@ class _Review:
         self._grid((f"  {sentence.key}", one_line(sentence.text)) for sentence in evidence)
 
     def _documents(self, call: Evaluation) -> None:
-        """Show all documents of a call."""
+        """Print all documents of a call."""
         for document in asked_view(call)["documents"]:
             again = f" ({EARLIER})" if document["earlier"] else ""
             name = one_line(document["name"], 300)
@@ -294,7 +298,7 @@ class _Review:
             self._grid((f"  {s.key}", one_line(s.text)) for s in document["sentences"])
 
     def _grid(self, rows: Iterator[tuple[str, str]] | Sequence[tuple[str, str]]) -> None:
-        """Print texts of others beside our words, so that no line of theirs begins as ours do."""
+        """Print texts in a column beside our words, so that no line of a text looks like ours."""
         grid = Table.grid(padding=(0, 1))
         grid.add_column(no_wrap=True)
         grid.add_column(overflow="fold")
@@ -310,7 +314,7 @@ _ENDS = ("", "\x03", "\x04")
 
 @contextmanager
 def _single_keys() -> Iterator[Callable[[], str]]:
-    """Yield what reads one key, without Enter; the terminal is as it was afterwards."""
+    """Yield a function that reads one key without Enter; restore the terminal at the end."""
     try:
         import termios  # noqa: PLC0415  # not on every platform
         import tty  # noqa: PLC0415

@@ -27,7 +27,13 @@ from rag_eval_integrations.cli._options import (
     thresholds_from,
 )
 from rag_eval_integrations.cli._progress import Progress
-from rag_eval_integrations.cli._terminal import kept, kept_words, print_stderr, print_stdout, teller
+from rag_eval_integrations.cli._terminal import (
+    kept,
+    kept_words,
+    print_stderr,
+    print_stdout,
+    stderr_printer,
+)
 from rag_eval_integrations.cli.score import (
     check_errors,
     check_name,
@@ -68,7 +74,7 @@ def run(options: RunOptions) -> int:
     rows = _RunRows(calls, options.limit, skip_invalid=options.skip_invalid)
     piped = str(options.out) == "-"
     metrics = metrics_from(
-        options.metrics, options.trace(), options.metric_settings(), options.metric_var
+        options.metrics, options.trace_settings(), options.metric_settings(), options.metric_var
     )
     names = [name for metric in metrics for name in metric.names]
     thresholds = thresholds_from(options.fail_under, names)
@@ -131,9 +137,9 @@ def run(options: RunOptions) -> int:
                 f"{counted(file.stale, 'row')} of the earlier run failed, and "
                 f"{'is' if file.stale == 1 else 'are'} made again"
             )
-        made_in = file.run or new_run
+        run_of_rows = file.run or new_run
         given = {"name": options.name, "tags": new_run.tags}
-        if any(value and value != getattr(made_in, name) for name, value in given.items()):
+        if any(value and value != getattr(run_of_rows, name) for name, value in given.items()):
             print_stderr("NOTE: the rows keep the name and the tags of the earlier run")
         with contextlib.closing(rows.new_calls(file)) as new_calls:
             results = (
@@ -151,15 +157,15 @@ def run(options: RunOptions) -> int:
             )
             # With a cache, further calls may be scored though the model cannot be used.
             needed = watched if options.cache is None else None
-            _loop.run(_evaluate(results, rows, file, progress, needed, made_in))
+            _loop.run(_write_results(results, rows, file, progress, needed, run_of_rows))
         if watched is not None and watched.never_answered and not rows.scored:
             print_stderr(f"FAILED: {_nothing_written(file, options.judge, options.out)}")
             return max(rows.exit_code(), 1)
-        written = file.finish()
-    if not written:
+        row_count = file.finish()
+    if not row_count:
         return _no_rows(rows, options.out)
     seconds = time.perf_counter() - started
-    print_end(options.out, options.report, rows.summary, seconds, written, rows.reused)
+    print_end(options.out, options.report, rows.summary, seconds, row_count, rows.reused)
     failed = check_errors(rows.summary, options.max_error_rate)
     below = check_thresholds(thresholds, rows.summary, groups, corrections, options.out)
     return max(rows.exit_code(), failed, below)
@@ -185,10 +191,10 @@ def _nothing_written(file: EvaluationFile | EvaluationPipe, judge: str | None, o
 
 
 def _no_rows(rows: _RunRows, out: Path) -> int:
-    """Say that no row was valid, and what a file of calls has; return the exit code."""
+    """Report that no row was valid, and what a file of calls has; return the exit code."""
     left = "" if str(out) == "-" or not out.exists() else "; it is as it was"
-    code = rows.bad.nothing("call", out, left, skip=rows.skip_invalid)
-    if rows.bad.count and not rows.bad.is_text:
+    code = rows.bad.end_without_rows("call", out, left, skip=rows.skip_invalid)
+    if rows.bad.count and not rows.bad.has_parsed:
         print_stderr(
             f"A file of calls has one JSON object per line: {_A_CALL}; or it is a JSON array, CSV "
             "or Parquet"
@@ -198,20 +204,20 @@ def _no_rows(rows: _RunRows, out: Path) -> int:
 
 _A_CALL = '{"question": "…", "documents": ["…"], "response": "…"}'
 
-_Made = Iterable[tuple[str, bool, int]]
+_EvaluatedRows = Iterable[tuple[str, bool, int]]
 """Rows of EVALS, whether each has an error, and the number of its call, from 0 as it was given."""
 
 
-async def _evaluate(
-    results: AsyncGenerator[_Made],
+async def _write_results(
+    results: AsyncGenerator[_EvaluatedRows],
     rows: _RunRows,
     file: EvaluationFile | EvaluationPipe,
     progress: Progress,
     watched: WatchedModel | None,
-    made_in: Run,
+    run_of_rows: Run,
 ) -> None:
-    """Write the results to the file as they come, each with the run at the end of its line."""
-    run = f',"run":{made_in.model_dump_json(exclude_defaults=True, ensure_ascii=True)}}}'
+    """Write the results as they come, and add the run to the end of each line."""
+    run = f',"run":{run_of_rows.model_dump_json(exclude_defaults=True, ensure_ascii=True)}}}'
     # Everything runs on the loop's thread, because reading recorded rows and writing new ones
     # share the file's index.
     async with progress, contextlib.aclosing(results):
@@ -225,8 +231,8 @@ async def _evaluate(
 
 async def _in_this_process(
     stream: EvaluationStream[Any], summary: Summary
-) -> AsyncGenerator[_Made]:
-    """Yield the lines evaluated in this process, one by one."""
+) -> AsyncGenerator[_EvaluatedRows]:
+    """Evaluate in this process, and yield the lines one by one."""
     # What is imported by now stays. Without it, looking through openai's objects for garbage took a
     # sixteenth of the time: 6.5 against 6.1 ms of CPU per call, in four alternating runs.
     gc.freeze()
@@ -238,8 +244,8 @@ async def _in_this_process(
 
 async def _in_processes(
     processes: Processes, calls: Iterable[RagCall], summary: Summary
-) -> AsyncGenerator[_Made]:
-    """Yield the lines that other processes evaluate, batch by batch."""
+) -> AsyncGenerator[_EvaluatedRows]:
+    """Evaluate in other processes, and yield the lines batch by batch."""
     numbers = itertools.count()
     try:
         async with contextlib.aclosing(cast(AsyncGenerator[Any], processes.rows(calls))) as batches:
@@ -251,7 +257,7 @@ async def _in_processes(
 
 
 class _RunRows:
-    """The lines of the input file, and what became of them.
+    """The lines of the input, with what became of them: invalid, reused or evaluated.
 
     Args:
         calls: the input.
@@ -266,7 +272,7 @@ class _RunRows:
         self.bad = BadRows(calls)
         self.summary = Summary()
         self.places: dict[int, int] = {}
-        """Of calls that were given to the evaluator: their places among the valid calls."""
+        """Number of a call, as it was given to the evaluator → its place among the valid calls."""
         self.reused = 0
         self._reused_scored = 0
 
@@ -276,12 +282,12 @@ class _RunRows:
 
     def valid(self) -> Iterator[RagCall]:
         """Yield the valid calls of the input."""
-        return self.bad.values(self.lines(teller(self.calls)))
+        return self.bad.values(self.lines(stderr_printer(self.calls)))
 
     def new_calls(self, file: EvaluationFile | EvaluationPipe) -> Generator[RagCall]:
         """Yield the calls that have no row yet, and note their places.
 
-        The rows of the others are added to the summary, and counted as reused.
+        Rows of an earlier run are added to the summary, and counted as reused.
         """
         given = itertools.count()
         for place, call in enumerate(self.valid()):
@@ -301,21 +307,21 @@ class _RunRows:
         return self.summary.scored - self._reused_scored
 
     def exit_code(self) -> int:
-        """Report the bad rows; return 2 if there are any that may not be skipped."""
+        """Report the invalid rows; return 2 if there are any that may not be skipped, else 0."""
         return self.bad.end("left out of the output", skip=self.skip_invalid)
 
 
 def _dry_run(rows: _RunRows, evaluator: RagEvaluator, out: Path) -> int:
     """Print what a run would ask the judge; return the exit code."""
-    calls, _, words = foreseen(rows.valid(), evaluator)
+    calls, _, words = estimated_cost(rows.valid(), evaluator)
     if not calls:
         return _no_rows(rows, out)
     print_stdout(f"{words}. Nothing was sent or written.")
     return rows.exit_code()
 
 
-def foreseen(calls: Iterable[RagCall], evaluator: RagEvaluator) -> tuple[int, Usage, str]:
-    """Work out what the evaluation of calls would cost, without asking anybody.
+def estimated_cost(calls: Iterable[RagCall], evaluator: RagEvaluator) -> tuple[int, Usage, str]:
+    """Estimate what the evaluation of calls would cost, without a request.
 
     Returns:
         The number of calls, the usage of a judge that asks a model, and both in words.
@@ -333,7 +339,7 @@ def foreseen(calls: Iterable[RagCall], evaluator: RagEvaluator) -> tuple[int, Us
         characters += len(call.question) + len(call.response or "")
         characters += sum(len(document.text) for document in call.documents)
         if isinstance(judge, LLMJudge):
-            for judged in _judged(call, texts, evaluator.splitter):
+            for judged in _labelled_texts(call, texts, evaluator.splitter):
                 if nothing_to_judge(judged) is None:
                     usage += judge.estimate(judged)
     if isinstance(judge, LLMJudge):
@@ -343,14 +349,14 @@ def foreseen(calls: Iterable[RagCall], evaluator: RagEvaluator) -> tuple[int, Us
         cost = "no requests, no cost"
     else:
         cost = "what it asks and costs is not known"
-    if more := _own_requests(evaluator, count):
+    if more := _direct_requests(evaluator, count):
         cost = f"{cost}, and {more}" if judge is not None else more
     work = f"{counted(count, 'call')}, {characters:,} characters; judge {evaluator.judge.name}"
     return count, usage, f"{work}: {cost}"
 
 
-def _own_requests(evaluator: RagEvaluator, calls: int) -> str:
-    """Say how many requests the metrics send that ask a model themselves; empty for none."""
+def _direct_requests(evaluator: RagEvaluator, calls: int) -> str:
+    """Say how many requests are sent by metrics that ask a model directly; empty for none."""
     metrics = [metric for metric in evaluator.metrics if isinstance(metric, ModelMetric)]
     limits = [metric.most_requests for metric in metrics]
     # One request per score if the model returns log-probabilities or several answers per
@@ -362,8 +368,10 @@ def _own_requests(evaluator: RagEvaluator, calls: int) -> str:
     return f"{many} requests for metrics that send their own requests" if limits else ""
 
 
-def _judged(call: RagCall, texts: Collection[str], splitter: Splitter) -> Iterator[SentencizedCall]:
-    """Yield what a judge is asked about for a call: its response, its reference, or both."""
+def _labelled_texts(
+    call: RagCall, texts: Collection[str], splitter: Splitter
+) -> Iterator[SentencizedCall]:
+    """Yield the texts of a call that a judge labels: its response, its reference, or both."""
     split = sentencize(call, splitter)
     if "response" in texts:
         yield split

@@ -18,7 +18,7 @@ from rag_eval_integrations.cli._options import (
     thresholds_from,
     trace_from,
 )
-from rag_eval_integrations.cli._terminal import print_stderr, print_stdout, teller
+from rag_eval_integrations.cli._terminal import print_stderr, print_stdout, stderr_printer
 from rag_eval_integrations.dataset import labelled_from, score_labelled
 from rag_eval_integrations.dataset._corrections import Corrections
 from rag_eval_integrations.dataset._evals import read_evaluations
@@ -56,7 +56,7 @@ def score(options: ScoreOptions) -> int:
     chosen = options.formulas or options.relevance_baseline
     check_name("--out", out, labelled)
     check_report(options.report, out, labelled)
-    made_in = {"run": run_from(options.name, options.tag, revision=not options.no_revision)}
+    run_field = {"run": run_from(options.name, options.tag, revision=not options.no_revision)}
     summary = Summary()
     bad = BadRows(labelled)
     started = time.perf_counter()
@@ -64,16 +64,16 @@ def score(options: ScoreOptions) -> int:
     try:
         with evaluations_to(out, overwrite=options.overwrite) as write:
             read = partial(labelled_from, splitter=Punkt())
-            for row in bad.values(read_labelled(labelled, read, tell=teller(labelled))):
+            for row in bad.values(read_labelled(labelled, read, tell=stderr_printer(labelled))):
                 recorded = row.evaluation and not chosen and trace_of(row.evaluation.scores)
                 own = [recorded] if recorded else metrics
                 evaluation = score_labelled(row, own, raw_keys=options.raw_keys)
                 summary.add(evaluation)
-                write(evaluation.model_copy(update=made_in))
+                write(evaluation.model_copy(update=run_field))
             if not summary.calls:
                 raise NoRowsError
     except NoRowsError:
-        return bad.nothing("labelled row", out, skip=options.skip_invalid)
+        return bad.end_without_rows("labelled row", out, skip=options.skip_invalid)
     print_end(out, options.report, summary, time.perf_counter() - started, summary.calls)
     code = bad.end("left out of the output", skip=options.skip_invalid)
     failed = check_errors(summary, max_error_rate=1)
@@ -88,9 +88,14 @@ _ENOUGH = 30
 
 
 def print_end(
-    out: Path, report: Path | None, summary: Summary, seconds: float, written: int, reused: int = 0
+    out: Path,
+    report: Path | None,
+    summary: Summary,
+    seconds: float,
+    row_count: int,
+    reused: int = 0,
 ) -> None:
-    """Print the summary, and write the report: reading the whole file, a resumed run's as well.
+    """Print the summary of a run, and write its report from the whole file.
 
     The summary has means with their counts, reasons for missing scores, warnings, errors and
     diagnoses.
@@ -100,7 +105,7 @@ def print_end(
         report: where the report goes; None for none.
         summary: of all evaluations.
         seconds: duration of the run.
-        written: the number of evaluations in the file.
+        row_count: number of evaluations in the file.
         reused: evaluations taken from an earlier run.
 
     Raises:
@@ -108,28 +113,28 @@ def print_end(
         OSError: it cannot be written.
     """
     piped = str(out) == "-"
-    for line in _in_words(summary, seconds, reused):
+    for line in _summary_lines(summary, seconds, reused):
         (print_stderr if piped else print_stdout)(line)
     if not piped:
-        print_stdout(f"Wrote {counted(written, 'evaluation')} to {out}")
+        print_stdout(f"Wrote {counted(row_count, 'evaluation')} to {out}")
     if report is not None:
         from rag_eval_integrations.report.html import report_pieces  # noqa: PLC0415  # Jinja2
 
-        content = report_pieces(_rows(out), title=f"Evaluations of {out.name}")
+        content = report_pieces(_written_evaluations(out), title=f"Evaluations of {out.name}")
         _page.write(report, content, field="--report")
         print_stdout(f"Wrote the report to {report}")
 
 
-def _rows(out: Path) -> Iterator[Evaluation]:
-    """Yield the evaluations that this program has just written."""
+def _written_evaluations(out: Path) -> Iterator[Evaluation]:
+    """Read back the evaluations that this program has just written."""
     for line in read_evaluations(out):
         if line.value is None:  # this program has just written it
             raise ConfigurationError("--out", str(out), f"was changed meanwhile: {line.error}")
         yield line.value
 
 
-def _in_words(summary: Summary, seconds: float, reused: int) -> Iterator[str]:
-    """Yield the lines about scores, notes and errors of a run, and how long it took."""
+def _summary_lines(summary: Summary, seconds: float, reused: int) -> Iterator[str]:
+    """Yield the lines of a summary: scores, notes, errors, diagnoses, and how long it took."""
     if not summary.calls:
         yield "There are no rows, and so no scores."
     else:
@@ -186,12 +191,12 @@ def check_errors(summary: Summary, max_error_rate: float) -> int:
 def groups_from(
     per: str | None, min_calls: int | None, thresholds: Sequence[Threshold], out: Path | None = None
 ) -> Groups | None:
-    """Make the empty groups of `--per`; None without it.
+    """Make the groups of `--per`, empty at first; None without the option.
 
     Args:
         per: the field; None for none.
         min_calls: calls of a group from which it may fail.
-        thresholds: those of `--fail-under`.
+        thresholds: thresholds of `--fail-under`.
         out: where a command that makes evaluations writes them.
 
     Raises:
@@ -225,7 +230,7 @@ def corrections_from(
 
 
 def _check_read_again(option: str, value: str, out: Path | None) -> None:
-    """Refuse an option that reads the evaluations once more if they go to standard output."""
+    """Refuse an option that reads the evaluations back if they go to standard output."""
     if str(out) == "-":
         raise ConfigurationError(option, value, "is of a file: use one for --out")
 
@@ -241,13 +246,13 @@ def check_thresholds(
 ) -> int:
     """Return 1, and say why, if the mean of a score is below its threshold; else 0.
 
-    Of corrected means, which are printed, the lower end of the interval counts.
+    With corrected means, which are printed, the lower end of the interval counts.
 
     Args:
         thresholds: the thresholds.
         summary: of all evaluations.
-        groups: groups of which each mean is checked; None to check that of all evaluations.
-        corrections: what corrects the means; None for those of the judge.
+        groups: groups whose means are checked; None to check the mean of all evaluations.
+        corrections: what corrects the means; None to check the means of the judge.
         out: a file that this program has just written, whose evaluations are added to the groups
             or corrections.
         say: prints a line about corrected means.
@@ -258,7 +263,7 @@ def check_thresholds(
     code = 0
     collected = corrections if groups is None else groups
     if collected is not None and out:
-        for evaluation in _rows(out):
+        for evaluation in _written_evaluations(out):
             collected.add(evaluation)
     if corrections is not None:
         for line in str(corrections.means).splitlines():
@@ -267,14 +272,14 @@ def check_thresholds(
     for threshold in thresholds:
         if groups is not None and means_of(summary, threshold.name):
             code = max(code, _check_groups(threshold, groups.ranked()))
-        elif why := _below(threshold, summary):
+        elif why := _shortfall(threshold, summary):
             print_stderr(f"FAILED {threshold.name}: {why}")
             code = 1
     return code
 
 
 def _check_corrected(thresholds: Sequence[Threshold], corrected: CorrectedMeans) -> int:
-    """Say how the lower ends of corrected means are to the thresholds; return 1 or 0."""
+    """Check the lower ends of corrected means, and print how they are; return 1 or 0."""
     code = 0
     for threshold in thresholds:
         figures = corrected.means.get(threshold.name)
@@ -291,8 +296,8 @@ def _check_corrected(thresholds: Sequence[Threshold], corrected: CorrectedMeans)
     return code
 
 
-def _below(threshold: Threshold, summary: Summary) -> str:
-    """Say why a threshold does not hold; empty where it does."""
+def _shortfall(threshold: Threshold, summary: Summary) -> str:
+    """Say why a mean is below its threshold, or missing; empty if the threshold holds."""
     try:
         score = summary.means.mean(threshold.name)
     except ValueError as error:  # the scores come from different estimators, for example
@@ -314,7 +319,7 @@ def _check_groups(threshold: Threshold, groups: Groups) -> int:
         name = one_line(f"{threshold.name}: {groups.field} {value}", 120)
         if calls < groups.least:
             print_stderr(f"NOTE {name}: {counted(calls, 'call')} with a value, too few to fail")
-        elif why := _below(threshold, group):
+        elif why := _shortfall(threshold, group):
             print_stderr(f"FAILED {name}: {why} ({counted(calls, 'call')})")
             code = 1
     if groups.without:
@@ -326,7 +331,7 @@ def _check_groups(threshold: Threshold, groups: Groups) -> int:
 
 
 def check_name(option: str, path: Path | None, calls: Input, **taken: Path | None) -> None:
-    """Refuse a file to write that is the input, or a file of another option: each spoils the other.
+    """Refuse an output file that is the input, or a file of another option.
 
     Args:
         option: the option that names it.
@@ -348,7 +353,7 @@ def check_name(option: str, path: Path | None, calls: Input, **taken: Path | Non
 
 
 def check_report(report: Path | None, out: Path, calls: Input, **taken: Path | None) -> None:
-    """Refuse a report that could not be written at the end, or that would spoil another file.
+    """Refuse a report that could not be written at the end, or would overwrite another file.
 
     Args:
         report: where the report goes; None for none.

@@ -35,7 +35,7 @@ from rag_eval_integrations.store.spool import SUFFIX
 
 
 def info(options: StoreInfoOptions) -> int:
-    """Print what is in which state and why, what waits, and what each evaluator made and took."""
+    """Print how many calls are in each state, what waits, and figures of each evaluator."""
     with closing(Store(options.store, create=False)) as store:
         counts = store.counts()
         lines = [f"{store.name}: {counted(sum(calls for *_, calls in counts), 'call')}"]
@@ -49,11 +49,11 @@ def info(options: StoreInfoOptions) -> int:
             lines.append(f"  {evaluated} by {one_line(judge)} ({fingerprint}){each}")
         means = store.means(store.now() - 86_400)
         several = Counter(mean.made.name for mean in means)
-        for made, mean, total in (period[1:] for period in means):
+        for maker, mean, total in (period[1:] for period in means):
             value = "no value" if mean.mean is None else f"mean {mean.mean:.3f}"
-            by = f" ({maker_of(made)})" if several[made.name] > 1 else ""
+            by = f" ({maker_of(maker)})" if several[maker.name] > 1 else ""
             lines.append(
-                f"  last day: {one_line(made.name)}{by}, {value}, {mean.n:,} of {total:,} scored"
+                f"  last day: {one_line(maker.name)}{by}, {value}, {mean.n:,} of {total:,} scored"
             )
     for line in [*lines, *map(_files_of, options.spool or ())]:
         print_stdout(line)
@@ -64,7 +64,7 @@ def _files_of(folder: Path) -> str:
     """Count the files of a spool.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: there is no such folder.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: no such spool")
@@ -78,18 +78,18 @@ def export(options: StoreExportOptions) -> int:
     """Write evaluations as a file of EVALS, in the order of the calls' time."""
     from rag_eval_integrations.dataset.files import evaluations_to  # noqa: PLC0415  # as `run`
 
-    filters, written = Filters(options.where), 0
+    filters, row_count = Filters(options.where), 0
     with closing(Store(options.store, create=False)) as store:
         since = moment(options.since, "--since", store.now())
         with evaluations_to(options.out, overwrite=options.overwrite) as write:
             for evaluation in filters.keep(store.evaluations(since)):
                 write(evaluation)
-                written += 1
-            if not written:
+                row_count += 1
+            if not row_count:
                 why = "the store has no evaluation since then"
                 raise filters.none_kept() or ConfigurationError("--store", store.name, why)
     if str(options.out) != "-":
-        print_stdout(f"Wrote {counted(written, 'evaluation')} to {options.out}")
+        print_stdout(f"Wrote {counted(row_count, 'evaluation')} to {options.out}")
     return 0
 
 
@@ -129,7 +129,7 @@ def prune(options: StorePruneOptions) -> int:
 
 
 def report(options: StoreReportOptions) -> int:
-    """Write the page, once or again and again; then a failure is told once, and tried again."""
+    """Write the page, once or at intervals; then a failure is printed once and retried."""
     if options.every is not None and not options.every > 0:
         raise ConfigurationError("--every", options.every, "use a number of seconds above 0")
     _page.check(options.out, field="--out")

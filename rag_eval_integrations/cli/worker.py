@@ -12,8 +12,7 @@ from typing import Any
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._visible import LogOnce, counted, logger_of, visible
-from rag_eval_integrations.cli._arguments import Scoring
-from rag_eval_integrations.cli._judges import WatchedModel, judge_of
+from rag_eval_integrations.cli._judges import judge_of
 from rag_eval_integrations.cli._options import metrics_from, moment
 from rag_eval_integrations.cli._store_arguments import WorkerOptions
 from rag_eval_integrations.cli._terminal import end_now, print_stderr
@@ -42,12 +41,26 @@ def worker(options: WorkerOptions) -> int:
         ConfigurationError: for options that cannot work.
         OSError: when the store cannot be used.
     """
-    sinks = dict(map(_sink, options.to or ()))
+    sinks = dict(map(_named_sink, options.to or ()))
     now, spools = time.time(), [path.absolute() for path in options.spool or ()]
     max_age = now - moment(options.max_age, "--max-age", now)
     try:
-        with contextlib.closing(_opened(options.store, once=options.once)) as store:
-            evaluator = evaluator_of(options, store)
+        with contextlib.closing(_open_store(options.store, once=options.once)) as store:
+            metrics = metrics_from(
+                options.metrics,
+                options.trace_settings(),
+                options.metric_settings(),
+                options.metric_var,
+            )
+            permits = shared_permits(store, options.judge, rpm=options.rpm, tpm=options.tpm)
+            judge = judge_of(
+                options.judge,
+                options.requests(),
+                options.wording(),
+                max_concurrency=options.max_concurrency,
+                permits=permits,
+            )
+            evaluator = RagEvaluator(judge, metrics, flags=options.flags)
             working = Worker(
                 store,
                 evaluator,
@@ -63,7 +76,7 @@ def worker(options: WorkerOptions) -> int:
             if not options.once:
                 watched = [store.name, *(visible(str(spool)) for spool in spools)]
                 print_stderr(f"Watching {', '.join(watched)}; judge {evaluator.judge.name}.")
-            with _drained(working):
+            with _finish_on_signal(working):
                 _loop.run(working.run(once=options.once))
     except UnavailableError as error:
         if not options.once:
@@ -89,8 +102,8 @@ def worker(options: WorkerOptions) -> int:
     return code
 
 
-def _opened(address: str, *, once: bool) -> Store:
-    """Open the store; wait for a database that is away, and say so once per kind of failure.
+def _open_store(address: str, *, once: bool) -> Store:
+    """Open the store, and retry while the database is away; each kind of failure is logged once.
 
     Raises:
         UnavailableError: with `once`, it was away for a minute.
@@ -106,8 +119,8 @@ def _opened(address: str, *, once: bool) -> Store:
             time.sleep(1.0)
 
 
-def _sink(word: str) -> tuple[str, Sink]:
-    """Make the sink of a word: log, a file or a tool; with its name in the store."""
+def _named_sink(word: str) -> tuple[str, Sink]:
+    """Make the sink of a `--to` value (log, file or tool); return it with its name in the store."""
     if word == "log":
         scores = logger_of(SCORES_LOG)
         scores.setLevel(logging.INFO)
@@ -120,32 +133,30 @@ def _sink(word: str) -> tuple[str, Sink]:
     return word, tool_sink(word, others=_OTHER_SINKS)
 
 
-def evaluator_of(
-    options: Scoring, store: Store, watched: list[WatchedModel] | None = None, **key: str
-) -> RagEvaluator:
-    """Make the evaluator that the options name, its limits per minute shared by the store.
+def shared_permits(
+    store: Store, judge: str | None, *, rpm: float | None, tpm: float | None
+) -> StorePermits | None:
+    """Make the judge's limits per minute, which all processes of the store share.
 
     Args:
-        options: the options.
         store: the store.
-        watched: as for `judge_of`.
-        **key: `api_key` of a dry run.
+        judge: the value of `--judge`.
+        rpm: requests per minute; None for no limit.
+        tpm: tokens per minute; None for no limit.
+
+    Returns:
+        None without a limit, and for a judge that asks no endpoint.
     """
-    metrics = metrics_from(
-        options.metrics, options.trace(), options.metric_settings(), options.metric_var
-    )
-    more: dict[str, Any] = {"max_concurrency": options.max_concurrency, **key}
-    if options.judge and asks_endpoint(options.judge) and (options.rpm or options.tpm):
-        more["permits"] = StorePermits(store, options.judge, options.rpm, options.tpm)
-    judge = judge_of(options.judge, options.requests(), options.wording(), watched, **more)
-    return RagEvaluator(judge, metrics, flags=options.flags)
+    if judge and asks_endpoint(judge) and (rpm or tpm):
+        return StorePermits(store, judge, rpm, tpm)
+    return None
 
 
 @contextlib.contextmanager
-def _drained(working: Worker) -> Iterator[None]:
+def _finish_on_signal(working: Worker) -> Iterator[None]:
     """Have the first SIGTERM or Ctrl-C let the worker finish; the next one ends it at once.
 
-    Whatever hangs, it has ended half a minute after the first.
+    Half a minute after the first, the process ends whatever hangs.
     """
     before: dict[signal.Signals, Any] = {}
 
@@ -160,7 +171,7 @@ def _drained(working: Worker) -> Iterator[None]:
         late.start()
 
     def give_up() -> None:
-        """End although something hangs."""
+        """End the process although something hangs."""
         print_stderr("FAILED: it did not end by itself; the next worker judges what was left")
         end_now(1)
 

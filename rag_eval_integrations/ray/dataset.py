@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EvaluatorConfig:
-    """What the evaluator of each actor is made of; goes to other processes by pickling.
+    """Configuration of the evaluator that each actor makes; it is pickled for other processes.
 
     It holds no key: an `openai:MODEL` reads OPENAI_API_KEY where the actor runs. On a cluster, set
     it on the nodes or by `ray.init(runtime_env={"env_vars": …})`. Its `repr` leaves out `base_url`
@@ -81,11 +81,13 @@ class EvaluatorConfig:
             if self.base_url:
                 address_of(self.base_url)
             return
-        shown = repr(self.judge) if isinstance(self.judge, str) else type(self.judge).__name__
+        judge_text = repr(self.judge) if isinstance(self.judge, str) else type(self.judge).__name__
         for name in ("base_url", "timeout", "max_tokens", "extra_body", "deadline"):
             value = getattr(self, name)
             if value is not None:
-                raise ConfigurationError(name, value, f"is for openai:MODEL, not for judge {shown}")
+                raise ConfigurationError(
+                    name, value, f"is for openai:MODEL, not for judge {judge_text}"
+                )
 
     @property
     def limited(self) -> bool:
@@ -120,11 +122,11 @@ class EvaluatorConfig:
         else:
             labeller, own = judge_from(self.judge), False
         if self.limited and not own:
-            labeller = self._limited(labeller, permits)
+            labeller = self._throttled(labeller, permits)
         return RagEvaluator(labeller, self.metrics, splitter=self.splitter, flags=self.flags)
 
-    def _limited(self, labeller: Judge | Model, permits: Permits | None) -> Model:
-        """Limit the rate of a model; refuse one that keeps no limit or its own.
+    def _throttled(self, labeller: Judge | Model, permits: Permits | None) -> Model:
+        """Limit the rate of a model; refuse a judge, or a model with limits of its own.
 
         Raises:
             ConfigurationError: it is a judge, or retries by itself.
@@ -147,12 +149,12 @@ class EvaluatorConfig:
 def evaluator_of(
     config: EvaluatorConfig | RagEvaluator, permits: Permits | None = None
 ) -> RagEvaluator:
-    """Make the evaluator of an actor; one that is an evaluator already is returned as it is."""
+    """Make the evaluator of an actor; an evaluator is returned as it is."""
     return config if isinstance(config, RagEvaluator) else config.make(permits)
 
 
 def config_of(config: object) -> EvaluatorConfig | RagEvaluator:
-    """Check what a user passed as configuration; its metrics become a tuple.
+    """Check a user's configuration, and return it with a tuple of metrics.
 
     Raises:
         ConfigurationError: it is neither a configuration nor an evaluator.
@@ -219,7 +221,7 @@ def evaluate_dataset(
             made here or pickled.
         MissingDependencyError: Ray is not installed.
     """
-    ray = _imported()
+    ray = _import_ray()
     config = config_of(evaluator_config)
     names = config.names if isinstance(config, RagEvaluator) else config.make().names
     available = ray.cluster_resources().get("CPU", 0)
@@ -300,7 +302,7 @@ def summary_of(results: Dataset) -> Summary:
     return total
 
 
-def _imported() -> ModuleType:
+def _import_ray() -> ModuleType:
     """Import Ray with Ray Data.
 
     Raises:
@@ -320,6 +322,8 @@ ON_THE_WAY = 1.0
 
 
 class _FarPermits(LocalPermits):
+    """Local permits that allow for the time on the way from the actor."""
+
     _slack = ON_THE_WAY
 
 
@@ -333,7 +337,7 @@ class Limit:
         rpm: requests per minute, above 0; None for no limit.
         tpm: tokens per minute, above 0; None for no limit.
         clock: returns seconds, like `time.monotonic`.
-        again: whether an earlier one may have given out all of the limit just now.
+        again: whether an earlier `Limit` may have given out all of it just now.
 
     Raises:
         ConfigurationError: for a limit out of its range.
@@ -360,7 +364,7 @@ class Limit:
 
 
 class SharedPermits:
-    """The `Permits` of one process, which asks for each of a limit that is elsewhere.
+    """The `Permits` of one process, each granted by a limit in another process.
 
     Args:
         ask: `Limit.take`, wherever it is.
@@ -387,15 +391,15 @@ class SharedPermits:
 
 
 class _Limit(Limit):
-    """`Limit` in an actor; one that was started again does not know what it gave out."""
+    """`Limit` in an actor; a restarted one assumes that all of its limit was just given out."""
 
     def __init__(self, rpm: float | None, tpm: float | None) -> None:
-        context = _imported().get_runtime_context()
+        context = _import_ray().get_runtime_context()
         super().__init__(rpm, tpm, again=bool(context.was_current_actor_reconstructed))
 
 
 class _Evaluate:
-    """An actor of `map_batches`."""
+    """Actor of `map_batches` that evaluates a batch of rows."""
 
     def __init__(
         self,
@@ -406,7 +410,7 @@ class _Evaluate:
         field_map: Mapping[str, str],
         keep: Sequence[str],
     ) -> None:
-        ray = _imported()
+        ray = _import_ray()
         self._names, self._keep, self._field_map = names, keep, field_map
         self._done: frozenset[bytes] = ray.get(done) if isinstance(done, ray.ObjectRef) else done
         self._concurrency = 8 if isinstance(config, RagEvaluator) else config.max_concurrency
@@ -431,7 +435,7 @@ class _Evaluate:
 
 
 def _silent(mapping: str) -> None:
-    """Ignore a message about how fields are understood."""
+    """Ignore the message about how fields are understood."""
 
 
 def _key(row_key: str, name: str | None) -> bytes:
@@ -441,7 +445,7 @@ def _key(row_key: str, name: str | None) -> bytes:
 
 
 def _keys(batch: Any) -> list[bytes]:
-    """Return the keys of a batch."""
+    """Return the keys of the rows of a batch."""
     names = zip(batch["row_key"].to_pylist(), batch["id"].to_pylist(), strict=True)
     return [_key(row_key, name) for row_key, name in names]
 

@@ -22,11 +22,11 @@ _MOST_KEYS = 12
 
 
 class Traced(NamedTuple):
-    """An evaluation, and where its call is seen."""
+    """An evaluation, with the trace and the span of its call."""
 
     evaluation: Evaluation
     trace_id: str | None
-    """None where LangSmith finds the trace by the run, or there is none."""
+    """None if LangSmith finds the trace by the run, or the call has no trace."""
     span_id: str | None
 
 
@@ -57,7 +57,7 @@ class TraceSink(ABC):
         """Number of evaluations of calls without a trace that the tool knows."""
         self._metadata = checked_names(metadata)
         self._texts = texts
-        self._told = LogOnce(logger_of(_LOGGER))
+        self._notices = LogOnce(logger_of(_LOGGER))
 
     def write(self, batch: Sequence[Evaluation]) -> None:
         """Post the scores of each evaluation; a call without a trace is left out and counted.
@@ -83,7 +83,7 @@ class TraceSink(ABC):
         if untraced:
             message = "%s: a call has no trace of %s, so %s; further ones are counted in `left_out`"
             sources = " or ".join(self.sources)
-            self._told.log("trace", message, type(self).__name__, sources, self.without)
+            self._notices.log("trace", message, type(self).__name__, sources, self.without)
         if traced:
             self._prepare()
         left, failures = list[Evaluation](), list[Exception]()
@@ -108,7 +108,7 @@ class TraceSink(ABC):
             raise PartlyWrittenError(left, failures[0]) from failures[0]
 
     def _send_or_divide(self, group: Sequence[Traced]) -> None:
-        """Send a group; a refused one is retried call by call.
+        """Send a group; if it is refused, retry call by call.
 
         Raises:
             PartlyWrittenError: some were not taken; it names their evaluations.
@@ -129,7 +129,10 @@ class TraceSink(ABC):
                 raise PartlyWrittenError([each for each, _ in left], left[0][1]) from left[0][1]
 
     def traced(self, evaluation: Evaluation) -> Traced | None:
-        """Find the trace of a call by the first source that the tool knows; None without one."""
+        """Return an evaluation with its trace, by the first source that the tool knows.
+
+        None if there is no such trace.
+        """
         traces = {} if evaluation.capture is None else evaluation.capture.traces
         for source in self.sources:
             if (place := traces.get(source)) is not None:
@@ -140,7 +143,7 @@ class TraceSink(ABC):
         """Get ready for a batch, such as by sending the spans first."""
 
     def _refused(self, error: Exception) -> bool:
-        """Return whether a failure is about what was sent, so that another may be taken."""
+        """Return whether the tool refused what was sent, so that it may take other evaluations."""
         return isinstance(error, PartlyWrittenError)
 
     @abstractmethod
@@ -153,16 +156,16 @@ class TraceSink(ABC):
         """
 
     def _facts(self, score: Score, evaluation: Evaluation) -> dict[str, Any]:
-        """Say what is known of a score besides value and reason, the chosen metadata first.
+        """Return what is known of a score besides value and reason, after the chosen metadata.
 
         A fact replaces metadata of the same name.
         """
-        facts = chosen(evaluation, self._metadata) | facts_of(score, evaluation)
+        facts = chosen_metadata(evaluation, self._metadata) | facts_of(score, evaluation)
         return facts | {"evaluator_version": evaluation.fingerprint}
 
     def _comment(self, score: Score) -> str:
-        """Write a score's comment; without `texts`, only keys of sentences."""
-        return comment_of(score) if self._texts else keys_of(score)
+        """Return a score's comment; without `texts`, only keys of sentences."""
+        return comment_of(score) if self._texts else keys_comment_of(score)
 
 
 def client_library(module: str, package: str, extra: str) -> Any:
@@ -182,7 +185,7 @@ def client_library(module: str, package: str, extra: str) -> Any:
 
 
 def checked_names(metadata: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of fields of the metadata that a sink sends along.
+    """Check the names of metadata fields that a sink sends along, and return them.
 
     Raises:
         ConfigurationError: `metadata` is a text, or holds something else than texts.
@@ -192,8 +195,8 @@ def checked_names(metadata: Sequence[str]) -> tuple[str, ...]:
     return tuple(metadata)
 
 
-def chosen(evaluation: Evaluation, names: Sequence[str]) -> dict[str, Any]:
-    """Return these fields of a call's metadata, the given before the captured.
+def chosen_metadata(evaluation: Evaluation, names: Sequence[str]) -> dict[str, Any]:
+    """Return the named fields of a call's metadata; given ones replace captured ones.
 
     Fields that are absent or None are left out.
     """
@@ -202,8 +205,8 @@ def chosen(evaluation: Evaluation, names: Sequence[str]) -> dict[str, Any]:
     return {name: known[name] for name in names if known.get(name) is not None}
 
 
-def plain(value: object) -> str | bool | int | float:
-    """Return a value as an attribute may be: a list or an object as its JSON."""
+def attribute_value(value: object) -> str | bool | int | float:
+    """Return a value that an attribute can hold: a list or an object becomes JSON."""
     return value if isinstance(value, str | bool | int | float) else json.dumps(value)
 
 
@@ -219,14 +222,14 @@ def score_id(evaluation: Evaluation, name: str) -> UUID:
 
 
 def label_of(score: Score) -> str | None:
-    """Return a score as a word: `pass`, `fail`, why there is no value; None for a mere value."""
+    """Return a score as a word: `pass`, `fail` or the code of a missing value; else None."""
     if score.value is None:
         return score.unscored or score.status
     return None if score.passed is None else "pass" if score.passed else "fail"
 
 
 def facts_of(score: Score, evaluation: Evaluation) -> dict[str, Any]:
-    """Say what is known of a score besides value and reason; what is None is left out."""
+    """Return what is known of a score besides value and reason, without what is None."""
     facts = {
         "status": score.status,
         "unscored": score.unscored,
@@ -253,8 +256,8 @@ def comment_of(score: Score) -> str:
 _KEYS = ("relevant_keys", "utilized_keys", "relevant_unused_keys", "unsupported")
 
 
-def keys_of(score: Score) -> str:
-    """Return the comment of a score without any text: the keys of the sentences it rests on.
+def keys_comment_of(score: Score) -> str:
+    """Return a score's comment without any text: the keys of the sentences it rests on.
 
     Without a value, why it has none. Empty for a score that is not made of labels. Of each kind,
     twelve keys at most.
@@ -267,7 +270,7 @@ def keys_of(score: Score) -> str:
     for name in _KEYS:
         entries = score.evidence.get(name)
         if isinstance(entries, list):
-            keys = [str(one["key"] if isinstance(one, dict) else one) for one in entries]
+            keys = [str(entry["key"] if isinstance(entry, dict) else entry) for entry in entries]
             more = ", …" if len(keys) > _MOST_KEYS else ""
             words = name.removesuffix("_keys").replace("_", " ")
             parts.append(f"{words}: {', '.join(keys[:_MOST_KEYS]) or 'none'}{more}")

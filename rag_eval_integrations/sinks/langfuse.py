@@ -68,7 +68,7 @@ class LangfuseSink(TraceSink):
         self._client: Langfuse = langfuse_client() if client is None else client
 
     def _refused(self, error: Exception) -> bool:
-        """Tell whether an error is about the scores, so that trying again is in vain.
+        """Return whether Langfuse refused the scores, so that a retry would be in vain.
 
         That is a status of 400, 413 or 422, or scores that Langfuse rejected.
         """
@@ -92,7 +92,7 @@ class LangfuseSink(TraceSink):
             raise PartlyWrittenError([traced.evaluation for traced in group], rejection)
 
     def _body(self, traced: Traced, score: Score) -> dict[str, Any]:
-        """Write a score as Langfuse's: numeric, or categorical where it has no value.
+        """Return the request body of a score: numeric, or categorical if it has no value.
 
         What is None is left out.
         """

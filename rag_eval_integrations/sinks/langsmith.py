@@ -83,7 +83,7 @@ class LangSmithSink(TraceSink):
         self._sampled: float | None = getattr(client, "tracing_sample_rate", None)
 
     def traced(self, evaluation: Evaluation) -> Traced | None:
-        """Find the run of a call, by its trace or by the id that capture has of a LangChain run.
+        """Return an evaluation with its run: that of its trace, or of the captured LangChain run.
 
         None for a call without capture, or without either.
         """
@@ -101,14 +101,14 @@ class LangSmithSink(TraceSink):
                 "LangSmithSink: the client samples runs (tracing_sampling_rate = %s) and drops the "
                 "feedback of the others; give the sink a client of its own to send it all"
             )
-            self._told.log("sampled", message, self._sampled)
+            self._notices.log("sampled", message, self._sampled)
         if self._session_id is None and "session_id" in self._takes:
             utils = client_library("langsmith.utils", "langsmith", "langchain")
             project = self._project or utils.get_tracer_project()
             self._session_id = self._client.read_project(project_name=project).id
 
     def _refused(self, error: Exception) -> bool:
-        """Tell whether an error is about the run, which LangSmith does not know (yet)."""
+        """Return whether LangSmith does not know the run, or not yet."""
         return super()._refused(error) or type(error).__name__ == "LangSmithNotFoundError"
 
     def _send(self, group: Sequence[Traced]) -> None:

@@ -15,7 +15,7 @@ from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import Evaluation, to_line
 from rag_eval_integrations.records.score import EVALS_SCHEMA
-from rag_eval_integrations.sinks._traced import checked_names, chosen
+from rag_eval_integrations.sinks._traced import checked_names, chosen_metadata
 from rag_eval_integrations.sinks.sink import PartlyWrittenError
 
 
@@ -109,12 +109,15 @@ class LoggingSink:
             for evaluation in batch:
                 fields = _fields(evaluation, self._metadata)
                 self._logger.info(
-                    "call %s: %s", _shown(evaluation.id), _words(evaluation), extra=fields
+                    "call %s: %s",
+                    _escaped_id(evaluation.id),
+                    _scores_line(evaluation),
+                    extra=fields,
                 )
 
 
 def _fields(evaluation: Evaluation, metadata: Sequence[str]) -> dict[str, object]:
-    """Return the fields of a log record, under `rag_eval`; `metadata` only if some was chosen."""
+    """Return the fields of a log record under `rag_eval`, with `metadata` if any is chosen."""
     capture = evaluation.capture
     scores = evaluation.scores.items()
     return {
@@ -125,29 +128,29 @@ def _fields(evaluation: Evaluation, metadata: Sequence[str]) -> dict[str, object
             "unscored": {name: s.unscored or s.status for name, s in scores if s.value is None},
             "judge": evaluation.judge.name,
             "latency_s": None if capture is None else capture.latency_s,
-            **({"metadata": chosen(evaluation, metadata)} if metadata else {}),
+            **({"metadata": chosen_metadata(evaluation, metadata)} if metadata else {}),
         }
     }
 
 
-def _words(evaluation: Evaluation) -> str:
-    """Write the scores in a line: `name=0.123`, or the code of why where there is no value."""
+def _scores_line(evaluation: Evaluation) -> str:
+    """Return the scores in a line: `name=0.123`, or the code of a missing value."""
     return " ".join(
-        f"{_named(name)}={score.unscored or score.status}"
+        f"{_safe_name(name)}={score.unscored or score.status}"
         if score.value is None
-        else f"{_named(name)}={score.value:.3f}"
+        else f"{_safe_name(name)}={score.value:.3f}"
         for name, score in evaluation.scores.items()
     )
 
 
-def _named(name: str) -> str:
-    """Write a score's name so that it cannot forge another: as JSON if it is not a plain word."""
+def _safe_name(name: str) -> str:
+    """Return a score's name, as JSON unless it is a plain word: it cannot forge another score."""
     # A metric file chooses the name: a space or `=` in it could forge another score.
     return name if _WORD.fullmatch(name) else json.dumps(name)
 
 
-def _shown(text: str) -> str:
-    """Write an id on one line of ASCII: escaped, and cut to 64 characters before that."""
+def _escaped_id(text: str) -> str:
+    """Return an id in one line of ASCII: cut to 64 characters, then escaped."""
     # The user chooses the id: a line break in it could forge a log line, and an escape sequence
     # could colour the terminal.
     short = text if len(text) <= _MAX_ID else f"{text[: _MAX_ID - 1]}…"
@@ -205,14 +208,14 @@ class JsonlSink:
         with LineFile(_target.resolved(self.path)) as file:
             self._check(file.head(_HEAD))
             file.end_last_line()
-            for written, line in enumerate(lines):
+            for position, line in enumerate(lines):
                 try:
                     file.append(line)
                 except OSError as error:
-                    raise PartlyWrittenError(batch[written:], error) from error
+                    raise PartlyWrittenError(batch[position:], error) from error
 
     def _check(self, head: bytes) -> None:
-        """Refuse to mix evaluations with something else, by the beginning of the file.
+        """Refuse a file that does not begin with evaluations of this version's format.
 
         An empty file passes, and one with the beginning of a row that a killed process left.
 

@@ -10,9 +10,9 @@ from rag_eval_integrations.records import Score
 from rag_eval_integrations.sinks._traced import (
     Traced,
     TraceSink,
+    attribute_value,
     client_library,
     label_of,
-    plain,
     score_id,
 )
 
@@ -68,7 +68,7 @@ class MLflowSink(TraceSink):
         self._mlflow.flush_trace_async_logging()
 
     def _refused(self, error: Exception) -> bool:
-        """Tell whether the trace is missing, so that trying again is in vain."""
+        """Return whether the trace is missing, so that a retry would be in vain."""
         missing = isinstance(error, self._mlflow.MlflowException) and error.error_code == _MISSING
         return missing or super()._refused(error)
 
@@ -82,7 +82,7 @@ class MLflowSink(TraceSink):
                 self._post(str(traced.trace_id), self._feedback(traced, score))
 
     def _post(self, trace_id: str, feedback: Any) -> None:
-        """Log feedback, or update it if it is there.
+        """Log feedback, or update it if MLflow has it already.
 
         Looks for it where an earlier request failed, and after a failure.
 
@@ -90,19 +90,19 @@ class MLflowSink(TraceSink):
             MlflowException: it could not be logged, and is not there.
         """
         key = feedback.assessment_id
-        if key in self._tried and self._updated(trace_id, feedback):
+        if key in self._tried and self._update_existing(trace_id, feedback):
             return
         try:
             self._mlflow.log_assessment(trace_id, feedback)
         except self._mlflow.MlflowException:
             if len(self._tried) < _MOST_TRIED:
                 self._tried.add(key)
-            if not self._updated(trace_id, feedback):
+            if not self._update_existing(trace_id, feedback):
                 raise
         self._tried.discard(key)
 
-    def _updated(self, trace_id: str, feedback: Any) -> bool:
-        """Update feedback if it is there; return whether it is.
+    def _update_existing(self, trace_id: str, feedback: Any) -> bool:
+        """Update feedback that MLflow has already; return whether it has it.
 
         Raises:
             MlflowException: for any other failure than that it is missing.
@@ -119,7 +119,7 @@ class MLflowSink(TraceSink):
         return True
 
     def _feedback(self, traced: Traced, score: Score) -> Any:
-        """Make a score MLflow's feedback; one without a value has an error with the code of why."""
+        """Convert a score to MLflow's feedback; without a value, its error has the code of why."""
         error = None
         if score.value is None:
             error = self._entities.AssessmentError(
@@ -135,7 +135,9 @@ class MLflowSink(TraceSink):
             source=self._entities.AssessmentSource(
                 source_type=kind, source_id=score.by.judge or traced.evaluation.judge.name
             ),
-            metadata={name: str(plain(fact)) for name, fact in facts.items() if fact is not None},
+            metadata={
+                name: str(attribute_value(fact)) for name, fact in facts.items() if fact is not None
+            },
             span_id=traced.span_id,
         )
         feedback.assessment_id = f"a-{score_id(traced.evaluation, score.name).hex}"

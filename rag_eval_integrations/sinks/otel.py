@@ -12,11 +12,11 @@ from rag_eval_integrations.records import Evaluation, Score
 from rag_eval_integrations.sinks._traced import (
     Traced,
     TraceSink,
-    chosen,
+    attribute_value,
+    chosen_metadata,
     client_library,
     identity_of,
     label_of,
-    plain,
 )
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class OpenTelemetrySink(TraceSink):
     """Emits every score as an event `gen_ai.evaluation.result` on the span of its call.
 
     A sink for `BackgroundEvaluator`, which calls it from a thread of its own. An event is a log
-    record whose context is the captured span; that of a call without one stands alone. It holds the
+    record whose context is the captured span; without a span it stands alone. It holds the
     score's name, value, label and explanation, the judge's name, the evaluator's fingerprint as its
     version, and `error.type` for an error. The metrics are a histogram of the scores
     (`rag_eval.score`), and counters of scores without a value (`rag_eval.unscored`, by code), of
@@ -130,7 +130,7 @@ class OpenTelemetrySink(TraceSink):
         return [self._observation(number, {REASON: reason}) for reason, number in total.items()]
 
     def traced(self, evaluation: Evaluation) -> Traced | None:
-        """Find the span of a call; without one its events stand alone.
+        """Return an evaluation with its span, or without one: then its events stand alone.
 
         Never None.
         """
@@ -140,8 +140,11 @@ class OpenTelemetrySink(TraceSink):
         """Emit an event and record a metric per score."""
         for traced in group:
             evaluation = traced.evaluation
-            context, ended = self._context(traced), _ended(evaluation)
-            shared = {name: plain(v) for name, v in chosen(evaluation, self._metadata).items()}
+            context, ended = self._context(traced), _end_of(evaluation)
+            shared = {
+                name: attribute_value(v)
+                for name, v in chosen_metadata(evaluation, self._metadata).items()
+            }
             if context is None:  # each attribute takes the SDK a microsecond
                 shared[CALL] = evaluation.id
             if evaluation.fingerprint is not None:
@@ -213,8 +216,8 @@ class OpenTelemetrySink(TraceSink):
         return context
 
 
-def _ended(evaluation: Evaluation) -> int:
-    """Return when the call ended, in nanoseconds since 1970; now if that is not known."""
+def _end_of(evaluation: Evaluation) -> int:
+    """Return the end of the call in nanoseconds since 1970; now if that is not known."""
     began, capture = evaluation.started_at, evaluation.capture
     if began is None or capture is None:
         return time.time_ns()

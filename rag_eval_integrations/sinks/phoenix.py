@@ -82,14 +82,14 @@ class PhoenixSink(TraceSink):
         self._client.spans.log_span_annotations(span_annotations=annotations, sync=True)
 
     def _refused(self, error: Exception) -> bool:
-        """Tell whether an error is about the annotations, so that trying again is in vain.
+        """Return whether Phoenix refused the annotations, so that a retry would be in vain.
 
         That is a status of 404 or 422, or a group of which some were not taken.
         """
         return super()._refused(error) or _status(error) in (_NOT_FOUND, _INVALID)
 
     def _annotation(self, traced: Traced, score: Score) -> dict[str, Any]:
-        """Write a score as Phoenix's annotation.
+        """Convert a score to Phoenix's annotation.
 
         Parts of its result that are None are left out.
         """

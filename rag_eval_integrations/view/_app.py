@@ -20,7 +20,13 @@ from rag_eval_integrations.report import _page
 from rag_eval_integrations.report._store_page import WINDOWS, Window, store_page
 from rag_eval_integrations.store import Store
 from rag_eval_integrations.view._corrections import LONGEST, Corrections
-from rag_eval_integrations.view._pages import compare_runs, listing, more_of, run_page, window_page
+from rag_eval_integrations.view._pages import (
+    compare_runs,
+    page_update,
+    run_page,
+    runs_page,
+    window_page,
+)
 from rag_eval_integrations.view._runs import Folder, ReplacedError
 
 with extra("view", "starlette"):
@@ -50,7 +56,7 @@ _HEADERS = {
 
 
 class Guard:
-    """Answers whoever has no business here, and says what a browser may do with the rest.
+    """Middleware that lets requests with the token pass, and adds security headers.
 
     Args:
         app: what answers everybody else.
@@ -71,6 +77,7 @@ class Guard:
             return
 
         async def with_headers(message: Message) -> None:
+            """Send a message, with the headers of security."""
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
@@ -79,13 +86,13 @@ class Guard:
         await answer(scope, receive, with_headers)
 
     def _refusal(self, request: Request) -> Response | None:
-        """Answer a request that may not pass, or that brings the token; None for all others."""
+        """Return the answer to a request that is refused or brings the token; else None."""
         host = request.headers.get("host", "")
-        if not self._is_ours(host):
-            return _message("Not this name", "Use the address that was printed.", 421)
+        if not self._is_own_host(host):
+            return _message_page("Not this name", "Use the address that was printed.", 421)
         ours = f"{request.url.scheme}://{host}"
         if request.method not in ("GET", "HEAD") and request.headers.get("origin") != ours:
-            return _message("Refused", "Another site made this request.", 403)
+            return _message_page("Refused", "Another site made this request.", 403)
         given = request.query_params.get("token") if request.url.path == "/" else None
         if given is not None and secrets.compare_digest(_proof_of(given), self._proof):
             answer = RedirectResponse("/", 303)
@@ -94,10 +101,11 @@ class Guard:
         cookie = request.cookies.get(self._cookie, "").encode()
         if not secrets.compare_digest(cookie, self._proof.encode()):
             words = "Open the address that `rag-eval view` printed last, with its token."
-            return _message("No token", words, 403)
+            return _message_page("No token", words, 403)
         return None
 
-    def _is_ours(self, host: str) -> bool:
+    def _is_own_host(self, host: str) -> bool:
+        """Return whether a `Host` header has a name of this server, or an IP address."""
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
         name = name.strip("[]").lower()
         try:
@@ -108,18 +116,18 @@ class Guard:
 
 
 def _proof_of(token: str) -> str:
-    """Return what a cookie holds of a token, which may be any text."""
+    """Return the digest of a token, which its cookie holds."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def _message(title: str, words: str, status: int) -> Response:
-    """Say why there is nothing to see."""
+def _message_page(title: str, words: str, status: int) -> Response:
+    """Return a page that says why there is nothing else to see."""
     content = _page.pieces("message.html", title=title, words=words, served=True)
     return HTMLResponse("".join(content), status)
 
 
 class FolderPages:
-    """Answers requests with the pages of a folder.
+    """Routes of a folder, with the pages that they show.
 
     Args:
         folder: the runs.
@@ -138,13 +146,13 @@ class FolderPages:
         ]
 
     def runs(self, request: Request) -> Response:
-        """List the runs; nothing where the page that asks has this list."""
+        """Show the list of runs; 304 if the browser has it already."""
         self._folder.runs()
         minute = int(datetime.now(UTC).timestamp()) // 60  # an age changes, too
         tag = f'"{self._folder.version}-{minute}"'
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304)
-        return HTMLResponse("".join(listing(self._folder, self._store)), headers={"ETag": tag})
+        return HTMLResponse("".join(runs_page(self._folder, self._store)), headers={"ETag": tag})
 
     def run(self, request: Request) -> Response:
         """Show a page of a run's calls."""
@@ -155,9 +163,9 @@ class FolderPages:
         return HTMLResponse("".join(content))
 
     def more(self, request: Request) -> Response:
-        """Give an open page what it lacks."""
+        """Return, as JSON, the calls and figures that an open page lacks."""
         address, first = request.path_params["address"], _number(request, "first", 0)
-        return JSONResponse(more_of(self._folder, address, first))
+        return JSONResponse(page_update(self._folder, address, first))
 
     def comparison(self, request: Request) -> Response:
         """Compare the runs that were picked."""
@@ -166,21 +174,25 @@ class FolderPages:
         if len(runs) < len(picked):
             return _not_there(request, IndexError())
         if not 2 <= len(runs) <= _MOST_COMPARED:
-            return _message("Pick two runs", f"Or up to {_MOST_COMPARED}, to compare them.", 400)
+            return _message_page(
+                "Pick two runs", f"Or up to {_MOST_COMPARED}, to compare them.", 400
+            )
         try:
             return HTMLResponse("".join(compare_runs(runs)))
         except RagEvalError as error:
             why = getattr(error, "why", str(error))
-            return _message("These runs cannot be compared", why, 409)
+            return _message_page("These runs cannot be compared", why, 409)
 
     async def label(self, request: Request) -> Response:
         """Save a correction."""
         run = self._folder.run(request.path_params["address"])
-        return await _saved(request, self._corrections, run.call if run else lambda number: None)
+        return await _save_correction(
+            request, self._corrections, run.call if run else lambda number: None
+        )
 
 
 class StorePages:
-    """Answers requests with the pages of a store.
+    """Routes of a store, with the pages that they show.
 
     Args:
         store: the store.
@@ -197,28 +209,29 @@ class StorePages:
         ]
 
     def page(self, request: Request) -> Response:
-        """Show how the calls went, and what waits."""
+        """Show the overview of the store: how calls went, and what waits."""
         return HTMLResponse("".join(store_page(self._store, served=True)))
 
     def window(self, request: Request) -> Response:
-        """Show a page of the calls of a time."""
-        window, until = self._time(request)
+        """Show a page of the calls in a time window."""
+        window, until = self._window_of(request)
         page = _number(request, "page", 1)
         content = window_page(self._store, window, until, page, self._corrections)
         return HTMLResponse("".join(content))
 
     async def label(self, request: Request) -> Response:
         """Save a correction."""
-        window, until = self._time(request)
+        window, until = self._window_of(request)
 
         def call(number: int) -> Evaluation | None:
+            """Return the call with a number in the window, the newest first."""
             since, skip = until - window.seconds, max(0, number - 1)
             return next(iter(self._store.newest(since, 1, until=until, skip=skip)), None)
 
-        return await _saved(request, self._corrections, call)
+        return await _save_correction(request, self._corrections, call)
 
-    def _time(self, request: Request) -> tuple[Window, float]:
-        """Return the window of an address, and its end.
+    def _window_of(self, request: Request) -> tuple[Window, float]:
+        """Return the time window that an address names, and its end.
 
         Raises:
             IndexError: there is no such window.
@@ -228,12 +241,12 @@ class StorePages:
         return windows[0], until or float(int(self._store.now()) + 1)
 
 
-async def _saved(
+async def _save_correction(
     request: Request,
     corrections: Corrections | None,
     call: Callable[[int], Evaluation | None],
 ) -> Response:
-    """Save a correction of the call that has its number."""
+    """Save the correction that a request brings, and return the answer to it."""
     if corrections is None:
         return _not_there(request, IndexError())
     if int(request.headers.get("content-length", LONGEST + 1)) > LONGEST:
@@ -246,23 +259,25 @@ async def _saved(
 
 
 def application(routes: Sequence[Route], token: str, host: str, port: int) -> ASGIApp:
-    """Make the application of some pages; other arguments are those of `Guard`."""
+    """Make the application of these routes behind a `Guard`, which gets the other arguments."""
     faults = {OSError: _changed, ReplacedError: _changed, IndexError: _not_there}
     return Guard(Starlette(routes=routes, exception_handlers=faults), token, host, port)
 
 
 def _changed(request: Request, error: Exception) -> Response:
-    return _message("It could not be read just now", "Load the page anew.", 409)
+    """Answer that a file could not be read, or was replaced."""
+    return _message_page("It could not be read just now", "Load the page anew.", 409)
 
 
 def _not_there(request: Request, error: Exception) -> Response:
-    return _message("Not there", "It is not there any more, or never was.", 404)
+    """Answer that there is no such page."""
+    return _message_page("Not there", "It is not there any more, or never was.", 404)
 
 
 _MOST_COMPARED = 6
 
 
 def _number(request: Request, name: str, default: int) -> int:
-    """Read a number of an address; 0, which names nothing, for what is none."""
+    """Return a number in the query of an address; 0, which names nothing, if it is not one."""
     text = request.query_params.get(name, str(default))
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0

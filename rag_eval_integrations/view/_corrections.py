@@ -49,18 +49,18 @@ class Corrections:
         self._path, self.who = path, who
         self._lock = threading.Lock()
 
-    def saved(self, address: str, calls: Iterable[Evaluation]) -> dict[str, Any]:
-        """Return what a page of calls needs to save corrections, and those that it has.
+    def page_data(self, address: str, calls: Iterable[Evaluation]) -> dict[str, Any]:
+        """Return what a page needs to save corrections, with the corrections of its calls so far.
 
         Args:
             address: where they are sent to.
             calls: the calls.
         """
-        held = LabelsFile(self._path).calls if self._path.exists() else {}
+        labelled = LabelsFile(self._path).calls if self._path.exists() else {}
         on_page = {call.row_key for call in calls}
         given = [
             {"row_key": labels.row_key, "who": labels.who, "key": key, "label": label}
-            for labels in held.values()
+            for labels in labelled.values()
             if labels.row_key in on_page
             for key, label in labels.answers.items()
         ]
@@ -74,7 +74,7 @@ class Corrections:
             call: returns the call of a number, from 1.
 
         Raises:
-            InputError: it is none, or of another call.
+            InputError: it is not a correction, or is of another call.
             ConfigurationError: the file holds something else, or another process writes it.
             OSError: the file cannot be written.
         """

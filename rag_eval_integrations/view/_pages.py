@@ -37,8 +37,8 @@ _WIDTH, _HEIGHT, _POINT = 480, 64, 4
 _UNITS = (("day", 86_400), ("h", 3_600), ("min", 60))
 
 
-def listing(folder: Folder, store: str) -> Iterator[str]:
-    """Render the page of a folder, with a link to the store of a name that is not empty."""
+def runs_page(folder: Folder, store: str) -> Iterator[str]:
+    """Render the list of a folder's runs, with a link to the store if one is named."""
     runs = folder.runs()
     figures = {run.address: _figures(run) for run in runs}
     columns = _columns(figures.values())
@@ -63,6 +63,7 @@ Figures = dict[str, list[ScoreFigures]]
 
 
 def _figures(run: RunFile) -> Figures:
+    """Return a run's means by score; those of the most calls come first."""
     figures: Figures = {}
     for score in sorted(run.figures().scores, key=lambda score: -score.scored):
         if score.mean is not None:
@@ -78,7 +79,7 @@ def _columns(of_runs: Iterable[Figures]) -> list[str]:
 
 
 def _row(run: RunFile, figures: Figures, columns: Sequence[str]) -> View:
-    """Return what the page shows of a run."""
+    """Return the row of a run in the list, for the template."""
     summary = run.figures()
     bad = f"{counted(run.bad, 'row')} cannot be read" if run.bad else ""
     return {
@@ -110,7 +111,7 @@ def _about(run: RunFile) -> Iterator[str]:
 
 
 def _cell(scores: Sequence[ScoreFigures]) -> tuple[str, list[str]]:
-    """Write a mean, its interval, and that it is of one maker of several; a dash without one."""
+    """Return a mean, with its interval and the number of its makers as notes; else a dash."""
     if not scores:
         return "–", []
     words = [f"{scores[0].interval:.3f}"] if scores[0].interval else []
@@ -154,7 +155,7 @@ def _trends(runs: Sequence[RunFile], of_runs: dict[str, Figures]) -> Iterator[Vi
 
 
 def _trend(name: str, runs: Sequence[RunFile], of_runs: dict[str, Figures]) -> View:
-    """Return the means of a score, a point per run that has one, and what they say in words."""
+    """Return the chart of a score's means, a point per run, with its description in words."""
     points, words, means = [], [], []
     for at, run in enumerate(runs):
         scores = of_runs[run.address].get(name)
@@ -208,7 +209,7 @@ def run_page(run: RunFile, page: int, corrections: Corrections | None) -> Iterat
         words=" ".join(words),
         links=_links(f"{run.link}?page=", page, pages),
         state=_progress(run, count),
-        saved=corrections.saved(f"{run.link}/label", calls) if corrections else {},
+        saved=corrections.page_data(f"{run.link}/label", calls) if corrections else {},
         more=f"{run.link}/more?first={first + len(rows)}" if run.growing or not run.is_read else "",
     )
     who = corrections.who if corrections else None
@@ -216,13 +217,13 @@ def run_page(run: RunFile, page: int, corrections: Corrections | None) -> Iterat
 
 
 def _links(address: str, page: int, pages: int) -> list[tuple[str, str]]:
-    """Return names and addresses of the pages near one; nothing where it is the only one."""
+    """Return names and links of the pages near one; empty if it is the only page."""
     near = {1, *range(max(1, page - 3), min(pages, page + 3) + 1), pages} if pages > 1 else ()
     return [(f"Page {n:,}", "" if n == page else f"{address}{n}") for n in sorted(near)]
 
 
-def more_of(folder: Folder, address: str, first: int) -> View:
-    """Return what a page that is open lacks: further calls, how the run stands, and a link.
+def page_update(folder: Folder, address: str, first: int) -> View:
+    """Return what an open page lacks: further calls, the progress of the run, and a link.
 
     Args:
         folder: the runs.
@@ -261,7 +262,7 @@ def more_of(folder: Folder, address: str, first: int) -> View:
 def window_page(
     store: Store, window: Window, until: float, page: int, corrections: Corrections | None
 ) -> Iterator[str]:
-    """Render a page of the calls of a time, the newest first.
+    """Render a page of the calls in a time window, the newest first.
 
     Args:
         store: the store.
@@ -288,7 +289,7 @@ def window_page(
         words=f"Calls {first + 1:,} to {first + len(calls):,}, the newest first." if calls else "",
         links=[("The store", "/store"), *_links(f"{address}&page=", page, pages)],
         state=f"Figures and calls of this page, up to {datetime.fromtimestamp(until, UTC)}.",
-        saved=corrections.saved(f"/store/{window.name}/label?until={until:.0f}", calls)
+        saved=corrections.page_data(f"/store/{window.name}/label?until={until:.0f}", calls)
         if corrections
         else {},
         more="",
@@ -312,7 +313,7 @@ def compare_runs(runs: Sequence[RunFile]) -> Iterator[str]:
 
 
 def _progress(run: RunFile, count: int) -> str:
-    """Say how a run stands; empty for one that has ended and is read."""
+    """Say how far a run has come; empty for one that has ended and is read."""
     figures = run.figures()
     if not run.growing and run.is_read:
         return ""
@@ -328,5 +329,5 @@ def _progress(run: RunFile, count: int) -> str:
 
 
 def _y(share: float) -> str:
-    """Return a share's height in the SVG."""
+    """Return the y coordinate of a share in the SVG."""
     return f"{_POINT + (1 - share) * (_HEIGHT - 2 * _POINT):.1f}"

@@ -45,7 +45,7 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 
 
 
 class Stamp(NamedTuple):
-    """What tells that a file has changed."""
+    """Inode, size and time of a file, which tell whether it has changed."""
 
     inode: int
     size: int
@@ -62,7 +62,7 @@ class ReplacedError(Exception):
 
 
 class Cursor:
-    """A place in a file that may grow: the lines behind it are read once."""
+    """Position in a file that may grow, from which each line is read once."""
 
     def __init__(self) -> None:
         self._offset = 0
@@ -70,7 +70,7 @@ class Cursor:
 
     @property
     def is_at_line(self) -> bool:
-        """Whether a line begins here, and not the rest of one that had no end."""
+        """Whether the position is at the beginning of a line."""
         return self._before[-1:] in (b"", b"\n")
 
     def lines(self, stream: BinaryIO, *, growing: bool) -> Iterator[tuple[int, bytes | InputError]]:
@@ -96,7 +96,7 @@ class Cursor:
 
 
 class RunFile:
-    """A file of evaluations, or what a run that goes on has written of one.
+    """A file of evaluations, whole or still being written by a run.
 
     Args:
         path: the file.
@@ -124,15 +124,15 @@ class RunFile:
         """Held while the figures change or are copied."""
         self._figures, self._pages = Cursor(), Cursor()
         self._offsets: list[int] = []
-        """Of the first call of each page."""
+        """Offset of the first call of each page."""
         self._count = 0
         self._counted: Stamp | None = None
         self._indexing = threading.Lock()
-        self.first = self._first()
+        self.first = self._first_row()
 
-    def _first(self) -> Evaluation | None:
-        """Read the first row; a run that has only begun has none."""
-        with self._opened() as stream:
+    def _first_row(self) -> Evaluation | None:
+        """Read the first row; None for a run that has only begun."""
+        with self._open() as stream:
             self._packed = isinstance(stream, gzip.GzipFile)
             if stream.read(1).strip(b"{\xef \t\r\n"):
                 raise InputError("not a row of JSON")  # nor is its first line, however long, read
@@ -143,8 +143,8 @@ class RunFile:
             raise InputError("is empty")
         return from_line(Evaluation, line) if line else None
 
-    def _opened(self) -> BinaryIO:
-        """Open the file itself, never what a link that has taken its place leads to."""
+    def _open(self) -> BinaryIO:
+        """Open the file, unpacked; refuse a link that has taken its place."""
         file = os.open(self.path, _FLAGS)
         if not stat.S_ISREG(os.fstat(file).st_mode):
             os.close(file)
@@ -163,26 +163,26 @@ class RunFile:
             return self.first.run.start
         return self.modified
 
-    def grown(self, stamp: Stamp) -> bool:
-        """Take a new state over if the file may have been appended to; else it is another."""
+    def accept_growth(self, stamp: Stamp) -> bool:
+        """Accept a new stamp if the file may have been appended to; else return False."""
         same = stamp.inode == self.stamp.inode and stamp.size > self.stamp.size
         if not same or self._packed or not (self._figures.is_at_line and self._pages.is_at_line):
             return False
         with self._lock:
             self.stamp, self.is_read = stamp, False
         if self.first is None:
-            self.first = self._first()
+            self.first = self._first_row()
         return True
 
     def read(self) -> Iterator[None]:
-        """Count what the file holds behind what was counted; yield now and then.
+        """Add the rows since the last read to the figures; yield now and then.
 
         Raises:
             ReplacedError, OSError: as for `Cursor.lines`; it cannot be read any more.
         """
         stamp = self.stamp
         turn = time.monotonic() + _TURN
-        with self._opened() as stream:
+        with self._open() as stream:
             rows = enumerate(line for _, line in self._figures.lines(stream, growing=self.growing))
             for line in lines_from(rows, partial(from_line, Evaluation), "line", self.path):
                 with self._lock:
@@ -197,7 +197,7 @@ class RunFile:
             self.is_read = stamp == self.stamp
 
     def figures(self) -> Summary:
-        """Return the figures of what was read so far; nothing is added to them."""
+        """Return a copy of the figures so far."""
         with self._lock:
             if self._copy.calls != self._summary.calls:
                 self._copy = Summary()
@@ -210,7 +210,7 @@ class RunFile:
             if self._counted == self.stamp:
                 return self._count
             self._counted = self.stamp
-            with self._opened() as stream:
+            with self._open() as stream:
                 for offset, _ in self._pages.lines(stream, growing=self.growing):
                     if self._count % PAGE == 0:
                         self._offsets.append(offset)
@@ -218,7 +218,7 @@ class RunFile:
             return self._count
 
     def calls(self, first: int, most: int) -> list[Line[Evaluation]]:
-        """Read calls.
+        """Read a range of calls.
 
         Args:
             first: number of the first, from 0, of those that `count` has counted.
@@ -228,14 +228,14 @@ class RunFile:
         if first >= self._count:
             return []
         most = min(most, self._count - first)
-        with self._opened() as stream:
+        with self._open() as stream:
             stream.seek(self._offsets[page])
             rows = ((n, line) for n, _, line in lines_of(stream, LONGEST_ROW))
             wanted = islice(rows, skipped, skipped + most)
             return list(lines_from(wanted, partial(from_line, Evaluation), "line", self.path))
 
     def call(self, number: int) -> Evaluation | None:
-        """Return the call that a page numbers so, from 1; None without one."""
+        """Return the call that has a number, from 1, on the pages; None without one."""
         self.count()
         page, place = divmod(number - 1, PAGE)
         rows = self.calls(page * PAGE, PAGE) if number > 0 else []
@@ -247,6 +247,7 @@ _PEOPLE = "holds people's labels"
 
 
 def _is_labels(path: Path) -> bool:
+    """Return whether a file holds people's labels."""
     try:
         return labels_in(path) is not None
     except (OSError, RagEvalError):
@@ -254,7 +255,7 @@ def _is_labels(path: Path) -> bool:
 
 
 class Folder:
-    """The runs of a folder, found anew where two seconds have passed; a thread reads them.
+    """The runs of a folder, scanned every two seconds at most, and read by a thread.
 
     Args:
         path: the folder; files in it are served, what links lead to and other folders are not.
@@ -276,7 +277,7 @@ class Folder:
         self._lock = threading.Lock()
         self._work = threading.Event()
         self.runs()
-        threading.Thread(target=self._read, name="rag-eval-view", daemon=True).start()
+        threading.Thread(target=self._read_runs, name="rag-eval-view", daemon=True).start()
 
     def runs(self) -> list[RunFile]:
         """List the runs, the newest first."""
@@ -287,7 +288,7 @@ class Folder:
             return sorted(self._runs.values(), key=lambda run: run.started, reverse=True)
 
     def run(self, address: str) -> RunFile | None:
-        """Return the run of an address, also where a person has written it; None without one."""
+        """Return the run of an address, percent-encoded or not; None without one."""
         runs = {run.address: run for run in self.runs()}
         run = runs.get(address) or runs.get(quote(address, safe=""))
         if run is not None and not run.path.exists():  # since it was looked for
@@ -296,7 +297,7 @@ class Folder:
         return run
 
     def _scan(self) -> None:
-        """Look for files, and take over what is new of them."""
+        """Scan the folder, and update the runs by what is new, grown or gone."""
         files: dict[str, Stamp] = {}
         others: dict[str, tuple[Stamp | None, str]] = {}
         with os.scandir(self.path) as entries:
@@ -325,44 +326,45 @@ class Folder:
     def _run_of(
         self, name: str, stamp: Stamp, others: dict[str, tuple[Stamp | None, str]]
     ) -> RunFile | None:
-        """Return the run of a file as it is known, grown or new; None for another known file."""
+        """Return the run of a file, be it known, grown or new; None for a known other file."""
         known, other = self._runs.get(name), self.others.get(name)
         if other is not None and other[0] == stamp:
             others[name] = other
             return None
-        if known is not None and (known.stamp == stamp or known.grown(stamp)):
+        if known is not None and (known.stamp == stamp or known.accept_growth(stamp)):
             return known
         return RunFile(self.path / name, stamp)
 
     def forget(self, run: RunFile) -> None:
-        """Find a file anew that is not the one that it was."""
+        """Drop a run whose file was replaced or is gone, and scan again at the next look."""
         with self._lock:
             self._runs.pop(run.name, None)
             self._scanned = -POLL
 
     # --- The thread
 
-    def _read(self) -> None:
-        """Read the figures of every run, those that grow first."""
+    def _read_runs(self) -> None:
+        """Read the figures of every run, for ever, those of growing runs first."""
         while True:
             self._work.wait()
             run = self._next()
             if run is None:
                 self._work.clear()
                 continue
-            for _ in self._reading(run):
+            for _ in self._read_run(run):
                 while (growing := self._next(growing=True)) not in (None, run):
-                    for _ in self._reading(growing):
+                    for _ in self._read_run(growing):
                         pass
 
     def _next(self, *, growing: bool = False) -> RunFile | None:
+        """Return the run to read next, or only a growing one; None without one."""
         runs = sorted(self._runs.values(), key=lambda run: (run.growing, run.stamp.time))
         waiting = (run for run in reversed(runs) if not run.is_read)
         run = next(waiting, None)
         return run if run is None or run.growing or not growing else None
 
-    def _reading(self, run: RunFile) -> Iterator[None]:
-        """Read a run to its end; one that cannot be read any more is found anew."""
+    def _read_run(self, run: RunFile) -> Iterator[None]:
+        """Read a run to its end, in steps; drop it if its file was replaced."""
         try:
             for _ in run.read():
                 self.version += 1

@@ -20,7 +20,7 @@ _NEXT = 100
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Listen at an address.
+    """Return a socket that listens at an address.
 
     Raises:
         ConfigurationError: the port is taken; names the next free one.
@@ -44,7 +44,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def server(app: ASGIApp, end: Callable[[int], NoReturn] | None = None) -> uvicorn.Server:
-    """Make the server, whose `run` answers until it is ended.
+    """Make the HTTP server, whose `run` answers until it is ended.
 
     Args:
         app: what answers.
@@ -60,7 +60,7 @@ def server(app: ASGIApp, end: Callable[[int], NoReturn] | None = None) -> uvicor
         timeout_graceful_shutdown=0,
         ws="none",
     )
-    made = uvicorn.Server(config)
+    uvicorn_server = uvicorn.Server(config)
     if end is not None:
-        made.handle_exit = lambda sig, frame: end(sig)  # type: ignore[method-assign]
-    return made
+        uvicorn_server.handle_exit = lambda sig, frame: end(sig)  # type: ignore[method-assign]
+    return uvicorn_server

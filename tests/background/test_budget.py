@@ -52,7 +52,7 @@ def test_a_day_ends_at_midnight_utc() -> None:
     now = [1_000_000.0]
     meter = Meter(Budget(per_day_usd=1.0), clock=lambda: now[0])
     for over in (None, "the budget of 1 USD per day is spent"):
-        meter.spent(Usage(requests=1, cost_usd=0.6))
+        meter.add_cost(Usage(requests=1, cost_usd=0.6))
         assert meter.start() == over
     now[0] += 86_400
 

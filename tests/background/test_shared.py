@@ -122,7 +122,7 @@ def test_a_function_that_hangs_holds_up_no_evaluation() -> None:
         told.append(evaluation.id)
 
     part = share(evaluator(), CallbackSink(slow))
-    part.use.background._deliveries[0]._max_pending = 2
+    part.lease.background._deliveries[0]._max_pending = 2
     part(call(0))
     assert began.wait(WAIT)
     for number in range(1, 5):

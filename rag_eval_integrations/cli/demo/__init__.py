@@ -107,7 +107,7 @@ def run_demo(out: Path, console: Console) -> int:
     _write(out / _MENDED, [evaluate(_mended(call)) for call in calls])
     content = report_pieces(evaluations, title="A weather station's manual: six questions")
     _page.write(out / _REPORT, content, field="--out")
-    _print_together(evaluations, console)
+    _print_overview(evaluations, console)
     for path in ("calls.jsonl", "evals.jsonl", _REPORT, _MENDED):
         console.print(f"Wrote {plain(str(out / path))}", soft_wrap=True)
     pair = shlex.join([str(out / "evals.jsonl"), str(out / _MENDED)])
@@ -140,7 +140,7 @@ def _apps() -> Iterator[tuple[str, Callable[[], Generator[RagCall, None, int]]]]
 
 
 def _mended(call: RagCall) -> RagCall:
-    """Return the call without its planted fault, as after a change of the app."""
+    """Return the call with its planted fault removed, as after a change of the app."""
     exchanges = (*LANGCHAIN_EXCHANGES, *LLAMA_INDEX_EXCHANGES)
     answers = {asked.question: asked.mended or asked.answer for asked in exchanges}
     return call.model_copy(update={"response": answers.get(call.question, call.response)})
@@ -153,7 +153,7 @@ def _write(path: Path, records: list[RagCall] | list[Evaluation]) -> None:
 
 
 def _is_ours(head: bytes) -> bool:
-    """Whether a file begins with a row of the demo; calls of others are not replaced."""
+    """Return whether a file begins with a row of the demo, so that it may be replaced."""
     exchanges = (*LANGCHAIN_EXCHANGES, *LLAMA_INDEX_EXCHANGES)
     return any(json.dumps(asked.question).encode("ascii") in head for asked in exchanges)
 
@@ -179,7 +179,7 @@ def _print_call(name: str, number: int, evaluation: Evaluation, console: Console
         console.print(f"Diagnosis  {', '.join(patterns)}")
 
 
-def _print_together(evaluations: list[Evaluation], console: Console) -> None:
+def _print_overview(evaluations: list[Evaluation], console: Console) -> None:
     """Print the table of all calls, and what the diagnoses mean."""
     from rich.padding import Padding  # noqa: PLC0415 -- takes 0.1 s, needed for printing only
 

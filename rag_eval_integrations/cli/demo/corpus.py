@@ -59,12 +59,16 @@ plastic white.
 The box holds the display, the outdoor sensor, a rain gauge, a wind vane and four screws. Batteries
 are not part of the delivery.
 """
-SECTIONS = tuple(
-    ManualSection(name, title, " ".join(text.split()))
-    for part in _MANUAL.split("## ")[1:]
-    for heading, _, text in [part.partition("\n")]
-    for name, _, title in [heading.partition(": ")]
-)
+
+
+def _section(part: str) -> ManualSection:
+    """Read a section: a heading `name: title`, then the text."""
+    heading, _, text = part.partition("\n")
+    name, _, title = heading.partition(": ")
+    return ManualSection(name, title, " ".join(text.split()))
+
+
+SECTIONS = tuple(map(_section, _MANUAL.split("## ")[1:]))
 
 LANGCHAIN_EXCHANGES = (
     Exchange(

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from rag_eval_integrations.cli._arguments import Answers, Overwrite
 from rag_eval_integrations.cli._grouped import argument, option
 from rag_eval_integrations.cli._settings import ENVIRONMENT
+from rag_eval_integrations.cli._shared_arguments import Answers, Overwrite
 from rag_eval_integrations.errors import ConfigurationError
 
 if TYPE_CHECKING:
