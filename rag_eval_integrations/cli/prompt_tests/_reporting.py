@@ -11,7 +11,7 @@ from rag_eval_integrations.cli._console import stdout
 from rag_eval_integrations.cli._options import Threshold, number_in
 from rag_eval_integrations.cli._terminal import print_stderr, write_stdout
 from rag_eval_integrations.cli.compare import regression_gates
-from rag_eval_integrations.cli.prompt_tests._options import Reporting, ReportOptions
+from rag_eval_integrations.cli.prompt_tests._options import ReportOptions
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.comparison import decimal
 from rag_eval_integrations.evaluations.console import add_row, plain_table
@@ -44,9 +44,12 @@ def report_command(options: ReportOptions) -> int:
     if gates and options.before is None:
         why = "needs the earlier run's folder: --before DIR"
         raise ConfigurationError("--fail-on-regression", regressions[0], why)
-    report, code = show(options.folder, options, options.choice(), options.form), 0
+    choice, code = options.choice(), 0
+    verdicts = {"unknown_as_err": options.unknown_as_err, "majority": options.majority}
+    report = report_of(options.folder, choice, **verdicts)
+    write_and_print(options.folder, report, options.form)
     if options.before is not None:
-        changes = report.compare(_report_of(options.before, options, options.choice()))
+        changes = report.compare(report_of(options.before, choice, **verdicts))
         for change in changes:
             _print_comparison(change, to_stderr=options.form is not None)
         if not changes:
@@ -55,43 +58,37 @@ def report_command(options: ReportOptions) -> int:
     return max(code, check_thresholds(report, thresholds))
 
 
-def show(
-    folder: Path,
-    options: Reporting,
-    choice: Choice = Choice(),  # noqa: B008  # frozen
-    form: str | None = None,
-) -> Report:
-    """Write the report of a folder, and print it, in a format if one is named.
+def report_of(folder: Path, choice: Choice, *, unknown_as_err: bool, majority: bool) -> Report:
+    """Read the report of a folder; rows that cannot be used are printed to stderr.
 
-    Without a format, the overview and the files' names are printed, else the report in it. Rows
-    that cannot be used are printed to stderr.
+    Args:
+        folder: the folder of a prompt's tests.
+        choice: the tests that it is about.
+        unknown_as_err: whether unknown verdicts count as not compliant, or not at all.
+        majority: whether the verdict of most judges counts, or the first judge's.
 
     Raises:
         ConfigurationError: when there are no results, or the choice leaves none.
     """
-    report = _report_of(folder, options, choice)
-    written = Project(folder, lambda _: None).write_report(report)
+    report = Project(folder, print_stderr).report(unknown_as="err" if unknown_as_err else None)
+    report = report.chosen(choice)
+    return report.majority() if majority else report
+
+
+def write_and_print(folder: Path, report: Report, form: str | None = None) -> None:
+    """Write a report into its folder, and print it in a format.
+
+    Without a format, the overview and the names of the files are printed.
+
+    Raises:
+        ConfigurationError: when a file of the report's name is there and is not an earlier report.
+    """
+    paths = Project(folder, lambda _: None).write_report(report)
     if form is None:
         print_report(report)
-        stdout().print(f"Wrote {', '.join(map(str, written))}", soft_wrap=True)
+        stdout().print(f"Wrote {', '.join(map(str, paths))}", soft_wrap=True)
     else:
         write_stdout(FORMATS[form](report))
-    return report
-
-
-def _report_of(folder: Path, options: Reporting, choice: Choice) -> Report:
-    """Return the report of a folder, filtered and with verdicts as the options say.
-
-    Rows that cannot be used are printed to stderr.
-
-    Raises:
-        ConfigurationError: when there are no results, or the choice leaves none.
-    """
-    report = Project(folder, print_stderr).report(
-        unknown_as="err" if options.unknown_as_err else None
-    )
-    report = report.chosen(choice)
-    return report.majority() if options.majority else report
 
 
 # --- On the console
