@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,14 @@ from pydantic import JsonValue
 
 from rag_eval_integrations.errors import InputError, JudgeOutputError
 from rag_eval_integrations.models._reading import json_of, mended, unfenced
-from rag_eval_integrations.prompt_tests._upstream import inputs_of, make_test, whole_of, why_not
+from rag_eval_integrations.prompt_tests._upstream import (
+    NUMBER,
+    inputs_of,
+    make_test,
+    text_of,
+    whole_of,
+    why_not,
+)
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, as_text
 
@@ -88,6 +96,37 @@ def json_in(text: str) -> Any:
         return mended(body, whole=True) or None
     except JudgeOutputError:
         return None
+
+
+# --- Inverse rules, by the numbers of their rules
+
+
+def read_inverse_rules(text: str, numbers: Sequence[int]) -> dict[int, str] | None:
+    """Match the inverse rules in a reply to the rules with these numbers; None if it cannot be.
+
+    Entries with a number are matched by it; unknown numbers are ignored. If no entry has a known
+    number, those without one are matched in order, and the last rules may be missing. None if there
+    are more of those than rules, or nothing to match.
+    """
+    content = json_in(text)
+    if isinstance(content, dict):
+        content = next((value for value in content.values() if isinstance(value, list)), None)
+    entries: list[tuple[int | None, str]]
+    lines = text.splitlines()
+    if isinstance(content, list) and content and all(isinstance(item, dict) for item in content):
+        entries = [(whole_of(item, "number"), text_of(item, "text")) for item in content]
+    elif any(matches := [NUMBER.match(line) for line in lines]):
+        numbered = [(match, line) for match, line in zip(matches, lines, strict=True) if match]
+        entries = [(int(match[1]), line[match.end() :]) for match, line in numbered]
+    else:
+        entries = [(None, rule) for rule in statements_in(text, "inverse")]
+    entries = [(number, one_line(rule)) for number, rule in entries if rule.strip()]
+    known = {number: rule for number, rule in entries if number in numbers}
+    if known:
+        return {number: known[number] for number in numbers if number in known}
+    unnumbered = [rule for number, rule in entries if number is None]
+    in_order = dict(zip(numbers, unnumbered, strict=False))
+    return in_order if len(unnumbered) <= len(numbers) and in_order else None
 
 
 # --- CSV as models write it: with or without a header, with torn or unquoted cells
@@ -351,3 +390,43 @@ def _inputs(
         # An empty cell of a table was left out; an empty input in JSON can be an edge case.
         raise InputError("is empty")
     return values
+
+
+# --- Baseline tests, which are separated by lines of ===
+
+
+SEPARATOR = re.compile(r"^[ \t]*={3,}[ \t]*$", re.MULTILINE)
+_TITLE = re.compile(
+    r"\A\W*test(?:[ \t]*case)?[ \t]*\d+\W*(?:\n|\Z)"
+    r"|\A[#*\s]*test(?:[ \t]*case)?[ \t]*\d+\**:[ \t:*]*",
+    re.IGNORECASE,
+)
+
+
+def read_baseline(text: str, prompt: PromptUnderTest) -> list[PromptTest]:
+    """Read baseline tests that are separated by lines of ===, or a JSON list of tests.
+
+    Titles such as "Test 1:" are dropped, and so are repeated tests and, without notice, parts that
+    are not a test of the prompt's inputs. Empty if there is no test.
+    """
+    content = None if SEPARATOR.search(text) else json_in(text)
+    if isinstance(content, dict) and not any(isinstance(item, list) for item in content.values()):
+        content = None
+    parts = [text]
+    if content is None:
+        first, *others = SEPARATOR.split(text)
+        # A fence is of the reply if it encloses every test; else tests have fences of their own.
+        body = text if others and first.count("```") % 2 == 0 else unfenced(text)
+        titled = (_TITLE.sub("", part.strip()).strip() for part in SEPARATOR.split(body))
+        parts = [unfenced(p) if p[:3] == p[-3:] == "```" else p for p in titled if p]
+        if len(prompt.inputs) == 1:
+            parts = [json.dumps([{"testinput": part}]) for part in parts]
+        else:  # so that a list among the inputs is not taken for the tests
+            parts = [f"[{part}]" if part[:1] == "{" else part for part in parts]
+    tests = [test for part in parts for test in read_tests(part, prompt).tests]
+    return list({test.uid: test for test in tests}.values())
+
+
+def baseline_text(tests: Sequence[PromptTest]) -> str:
+    """Write tests as a text that `read_baseline` can read: separated by lines of ===."""
+    return "\n===\n".join(test.testinput for test in tests) + "\n"

@@ -227,7 +227,7 @@ async def run_jobs(
     return [results[number] for number in sorted(results)]
 
 
-# --- One question of a stage, asked once more if the reply is not usable
+# --- The messages of a question, and its answer
 
 
 def dialogue(system: str, user: str) -> tuple[Message, ...]:

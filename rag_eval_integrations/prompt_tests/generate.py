@@ -22,20 +22,21 @@ from rag_eval_integrations.evaluations._cells import paragraphs
 from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metrics
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests import _upstream as files
-from rag_eval_integrations.prompt_tests._replies import ParsedTests
+from rag_eval_integrations.prompt_tests._replies import ParsedTests, baseline_text
 from rag_eval_integrations.prompt_tests._requests import RecordedModel, run_jobs
-from rag_eval_integrations.prompt_tests._stages import (
-    RuleGroup,
-    add_groundtruth,
-    baseline_text,
-    expand_test,
-    review_tests,
-    rule_groups,
-    write_baseline,
+from rag_eval_integrations.prompt_tests._spec_stages import (
     write_input_spec,
     write_intent,
     write_inverse_rules,
     write_rules,
+)
+from rag_eval_integrations.prompt_tests._test_stages import (
+    RuleGroup,
+    add_groundtruth,
+    expand_test,
+    review_tests,
+    rule_groups,
+    write_baseline,
     write_tests,
 )
 from rag_eval_integrations.prompt_tests.evaluate import OWN_METRICS

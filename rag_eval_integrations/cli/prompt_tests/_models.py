@@ -6,7 +6,7 @@ count after it. Costs are known only by prices that the user gives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -21,7 +21,7 @@ from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.judges._named import imported
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests import _upstream as files
-from rag_eval_integrations.prompt_tests._stages import ATTEMPTS
+from rag_eval_integrations.prompt_tests._test_stages import ATTEMPTS
 from rag_eval_integrations.prompt_tests.generate import Generation
 from rag_eval_integrations.prompt_tests.prompt import read_content
 from rag_eval_integrations.prompt_tests.run import ModelUnderTest, model_of
@@ -234,3 +234,29 @@ def model_from_option(
     if not isinstance(model, Model):
         raise ConfigurationError(option, name, "is an app; use a model that answers messages")
     return model
+
+
+def generator_of(name: str, requests: Mapping[str, Any]) -> Model:
+    """Make the model of `--model`."""
+    # Its failure ends the command, which then says it.
+    return model_from_option(name, "--model", requests, tell=lambda _: None)
+
+
+def optional_model(name: str | None, option: str, requests: Mapping[str, Any]) -> Model | None:
+    """Make the model that an option names; None if it was not given."""
+    return None if name is None else model_from_option(name, option, requests)
+
+
+def models_under_test(
+    names: Sequence[str], requests: Mapping[str, Any], max_tokens: int | None
+) -> list[ModelUnderTest]:
+    """Make the models of `--mut`; say for which of them `--max-tokens` has no effect.
+
+    Raises:
+        ConfigurationError: for a model that does not exist.
+    """
+    models = [model_under_test(name, "--mut", requests) for name in names]
+    for name in names:
+        if max_tokens is not None and not name.startswith("openai:"):
+            print_stderr(f"{name}: --max-tokens is for openai: models; it keeps its own limit")
+    return models

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +18,9 @@ from rag_eval_integrations.evaluations.comparison import decimal
 from rag_eval_integrations.evaluations.console import add_row, plain_table
 from rag_eval_integrations.prompt_tests._pages import FORMATS
 from rag_eval_integrations.prompt_tests._rates import Row, without_empty_columns
+from rag_eval_integrations.prompt_tests._settings import METRIC
 from rag_eval_integrations.prompt_tests.project import Project
-from rag_eval_integrations.prompt_tests.records import Choice
+from rag_eval_integrations.prompt_tests.records import Choice, Judged, Result
 from rag_eval_integrations.prompt_tests.report import COMPLIANCE, Comparison, Report
 
 if TYPE_CHECKING:
@@ -184,6 +186,32 @@ def _print_comparison(comparison: Comparison, *, to_stderr: bool) -> None:
         stdout(to_stderr=to_stderr).print(line, soft_wrap=True)
     for change in comparison.broken:
         print_stderr(f"  broken: {change.input[:100]!r}: {change.reason[:200]}")
+
+
+# --- Failures of a run
+
+
+def print_failed_judges(results: Sequence[Result], others: Sequence[Judged]) -> bool:
+    """Print the judges that failed; return True when some failed and none answered."""
+    verdicts = [verdict for result in results for verdict in result.verdicts]
+    replies = [
+        (verdict.judge, verdict.failed, verdict.reason) for verdict in (*verdicts, *others)
+    ] + [
+        (metric.judge, metric.failed, metric.problem or "")
+        for result in results
+        for metric in result.metrics
+        if metric.metric != METRIC
+    ]
+    print_failures([(judge, why) for judge, failed, why in replies if failed], "judgement")
+    unanswered = [failed for judge, failed, _ in replies if judge is not None]
+    return any(unanswered) and all(unanswered)
+
+
+def print_failures(failures: Sequence[tuple[str | None, str]], what: str) -> None:
+    """Print to stderr how many of what each model failed to give, and its first error."""
+    for name, count in Counter(name for name, _ in failures).items():
+        first = next(why for model, why in failures if model == name)
+        print_stderr(f"{name}: {counted(count, what)} failed; the first error: {first}")
 
 
 # --- Gates on what became worse, and thresholds

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pydantic import JsonValue
 
@@ -22,8 +21,10 @@ from rag_eval_integrations.cli.prompt_tests import _reporting
 from rag_eval_integrations.cli.prompt_tests._models import (
     ASSUMED,
     Bill,
+    generator_of,
     model_from_option,
-    model_under_test,
+    models_under_test,
+    optional_model,
 )
 from rag_eval_integrations.cli.prompt_tests._options import (
     AllOptions,
@@ -40,7 +41,6 @@ from rag_eval_integrations.metrics.prompty import PromptyMetric
 from rag_eval_integrations.metrics.prompty.metric import lint, metric_files
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests._contents import read_upstream
-from rag_eval_integrations.prompt_tests._settings import METRIC
 from rag_eval_integrations.prompt_tests.evaluate import NonCompliance
 from rag_eval_integrations.prompt_tests.generate import Generation
 from rag_eval_integrations.prompt_tests.project import (
@@ -50,7 +50,7 @@ from rag_eval_integrations.prompt_tests.project import (
     write_imported,
 )
 from rag_eval_integrations.prompt_tests.prompt import AuthorWords, PromptUnderTest
-from rag_eval_integrations.prompt_tests.records import Choice, Judged, Result
+from rag_eval_integrations.prompt_tests.records import Choice
 from rag_eval_integrations.prompt_tests.run import App, ModelUnderTest
 
 _FAILED = 1
@@ -71,9 +71,9 @@ def generate_command(options: GenerateOptions) -> int:
     """
     PromptUnderTest.of(options.prompt_file)  # a wrong file is reported before a missing key
     bill, requests = Bill(options.prices), options.requests()
-    groundtruth = _optional_model(options.groundtruth, "--groundtruth", requests)
+    groundtruth = optional_model(options.groundtruth, "--groundtruth", requests)
     amounts = options.amounts()
-    generator = _generator(options.model, requests)
+    generator = generator_of(options.model, requests)
     project = None
     if not options.dry_run:
         words = options.author()
@@ -93,17 +93,6 @@ def generate_command(options: GenerateOptions) -> int:
         return 0
     print_stderr(estimate)
     return _generate(project, generation, groundtruth, bill)
-
-
-def _generator(name: str, requests: Mapping[str, Any]) -> Model:
-    """Make the model of `--model`."""
-    # Its failure ends the command, which then says it.
-    return model_from_option(name, "--model", requests, tell=lambda _: None)
-
-
-def _optional_model(name: str | None, option: str, requests: Mapping[str, Any]) -> Model | None:
-    """Make the model that an option names; None if it was not given."""
-    return None if name is None else model_from_option(name, option, requests)
 
 
 def _created(
@@ -167,7 +156,7 @@ def run_command(options: RunOptions) -> int:
     project = Project(options.folder, print_stderr)
     return _run(
         project,
-        _models_under_test(options.mut, options.requests(), options.max_tokens),
+        models_under_test(options.mut, options.requests(), options.max_tokens),
         bill,
         choice=choice,
         baseline=options.baseline is not False,
@@ -177,21 +166,6 @@ def run_command(options: RunOptions) -> int:
         max_concurrency=options.max_concurrency,
         dry_run=options.dry_run,
     )
-
-
-def _models_under_test(
-    names: Sequence[str], requests: Mapping[str, Any], max_tokens: int | None
-) -> list[ModelUnderTest]:
-    """Make the models of `--mut`; say for which of them `--max-tokens` has no effect.
-
-    Raises:
-        ConfigurationError: for a model that does not exist.
-    """
-    models = [model_under_test(name, "--mut", requests) for name in names]
-    for name in names:
-        if max_tokens is not None and not name.startswith("openai:"):
-            print_stderr(f"{name}: --max-tokens is for openai: models; it keeps its own limit")
-    return models
 
 
 def _run(
@@ -235,7 +209,7 @@ def _run(
         )
     bill.add("run", spent)
     failed = [(result.model, result.error) for result in results if result.error is not None]
-    _print_failures(failed, "output")
+    _reporting.print_failures(failed, "output")
     outputs = counted(len(results) - len(failed), "output")
     folder = project.workspace.folder
     stdout().print(f"{outputs} from {counted(len(models), 'model')} in {folder}", soft_wrap=True)
@@ -257,7 +231,7 @@ def evaluate_command(options: EvaluateOptions) -> int:
         [model_from_option(name, "--judge", requests) for name in options.judge],
         metrics,
         bill,
-        agreement_model=_optional_model(options.agreement, "--agreement", requests),
+        agreement_model=optional_model(options.agreement, "--agreement", requests),
         compliance=options.compliance(),
         validity=options.validity,
         groundedness=options.groundedness,
@@ -337,30 +311,7 @@ def _evaluate(
         f"({counted(evaluation.asked, 'request')})",
         soft_wrap=True,
     )
-    return _FAILED if _print_failed_judges(results, evaluation.verdicts) else 0
-
-
-def _print_failed_judges(results: Sequence[Result], others: Sequence[Judged]) -> bool:
-    """Print the judges that failed; return True when some failed and none answered."""
-    verdicts = [verdict for result in results for verdict in result.verdicts]
-    replies = [
-        (verdict.judge, verdict.failed, verdict.reason) for verdict in (*verdicts, *others)
-    ] + [
-        (metric.judge, metric.failed, metric.problem or "")
-        for result in results
-        for metric in result.metrics
-        if metric.metric != METRIC
-    ]
-    _print_failures([(judge, why) for judge, failed, why in replies if failed], "judgement")
-    unanswered = [failed for judge, failed, _ in replies if judge is not None]
-    return any(unanswered) and all(unanswered)
-
-
-def _print_failures(failures: Sequence[tuple[str | None, str]], what: str) -> None:
-    """Print to stderr how many of what each model failed to give, and its first error."""
-    for name, count in Counter(name for name, _ in failures).items():
-        first = next(why for model, why in failures if model == name)
-        print_stderr(f"{name}: {counted(count, what)} failed; the first error: {first}")
+    return _FAILED if _reporting.print_failed_judges(results, evaluation.verdicts) else 0
 
 
 def all_command(options: AllOptions) -> int:
@@ -382,7 +333,7 @@ def all_command(options: AllOptions) -> int:
     generation_of = partial(
         Generation,
         folder=out,
-        model=_generator(options.model, requests),
+        model=generator_of(options.model, requests),
         options=amounts,
         scenarios=options.only_scenario,
         max_concurrency=options.max_concurrency,
@@ -404,7 +355,7 @@ def all_command(options: AllOptions) -> int:
     if options.dry_run:
         stdout().print(_NOTHING)
         return 0
-    groundtruth = _optional_model(options.groundtruth, "--groundtruth", requests)
+    groundtruth = optional_model(options.groundtruth, "--groundtruth", requests)
     project = _created(options.prompt_file, out, options.author(), options.custom_metric)
     if _generate(project, generation_of(project.prompt), groundtruth, bill):
         return _FAILED
@@ -413,7 +364,7 @@ def all_command(options: AllOptions) -> int:
     project = Project(out, print_stderr)
     ran = _run(
         project,
-        _models_under_test(options.mut, requests, options.max_tokens),
+        models_under_test(options.mut, requests, options.max_tokens),
         bill,
         choice=Choice(),
         baseline=options.baseline is not False,
@@ -429,7 +380,7 @@ def all_command(options: AllOptions) -> int:
         [model_from_option(name, "--judge", requests) for name in options.judge],
         metrics,
         bill,
-        agreement_model=_optional_model(options.agreement, "--agreement", requests),
+        agreement_model=optional_model(options.agreement, "--agreement", requests),
         compliance=options.compliance(),
         validity=options.validity,
         groundedness=options.groundedness,
