@@ -112,7 +112,9 @@ def _csv(source: Source) -> dict[str, str]:
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
     guarded = 0
-    for cells in (names, *([as_text(row.get(name)) for name in names] for row in rows)):
+    header = {name: name for name in names}
+    for row in (header, *rows):
+        cells = [as_text(row.get(name)) for name in names]
         guarded += sum(cell.lstrip().startswith(FORMULA) for cell in cells)
         writer.writerow(f"'{c}" if c.lstrip().startswith(FORMULA) else c for c in cells)
     if guarded:
@@ -184,6 +186,7 @@ def _openai(source: Source) -> dict[str, str]:
     model = source.model or "gpt-4o"
     messages, items = _portable(source)
     names = list(dict.fromkeys(name for item in items for name in item))
+    required = set(names).intersection(*items)
     create = {
         "name": f"{source.prompt.name} (prompt tests)",
         "data_source_config": {
@@ -192,7 +195,7 @@ def _openai(source: Source) -> dict[str, str]:
             "item_schema": {
                 "type": "object",
                 "properties": {name: {"type": "string"} for name in names},
-                "required": [name for name in names if all(name in item for item in items)],
+                "required": [name for name in names if name in required],
             },
         },
         "testing_criteria": _criteria(source, model),
@@ -261,8 +264,13 @@ def _portable(source: Source) -> tuple[list[dict[str, Any]], list[dict[str, str]
     if clashes := sorted({name for row in own for name in row} & named - {"input"}):
         names = ", ".join(clashes)
         source.notes.append(f"inputs named {names} stand in place of a test's own columns")
-    texts_of = ({name: as_text(value) for name, value in row.items()} for row in values)
-    return messages, [{**first, **texts} for first, texts in zip(own, texts_of, strict=True)]
+    items = [{**columns, **_as_texts(row)} for columns, row in zip(own, values, strict=True)]
+    return messages, items
+
+
+def _as_texts(values: Mapping[str, JsonValue]) -> dict[str, str]:
+    """Return values as texts, under the same names."""
+    return {name: as_text(value) for name, value in values.items()}
 
 
 def _is_plain(message: MessageTemplate) -> bool:
@@ -315,9 +323,11 @@ def _criteria(source: Source, model: str) -> list[dict[str, Any]]:
 
     graders = []
     if spec.output_rules:
-        shown = f"Input:\n{place['input']}\n\nOutput:\n{place['output']}"
+        material = f"Input:\n{place['input']}\n\nOutput:\n{place['output']}"
         system = _COMPLIANCE.format(rules=known["rules"])
-        graders.append(grader("compliance", [("system", system), ("user", shown)], is_score=False))
+        graders.append(
+            grader("compliance", [("system", system), ("user", material)], is_score=False)
+        )
     else:
         source.notes.append("there are no rules, so nothing evaluates compliance")
     for metric in source.metrics:

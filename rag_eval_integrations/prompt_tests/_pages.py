@@ -410,7 +410,7 @@ def to_csv(report: Report) -> str:
     """Write the overview as CSV like PromptPex's; no cell or heading is read as a formula."""
     rows = report.overview()
     names = list(rows[0]) if rows else []
-    return csv_text(names, ([row.get(name) for name in names] for row in rows))
+    return csv_text(names, (list(row.values()) for row in rows))
 
 
 def _rates_json(report: Report, model: str) -> dict[str, Any]:
@@ -481,9 +481,8 @@ def to_markdown(report: Report) -> str:
     ]
     for title, rows in tables.items():
         if rows or title != "Agreement of judges":
-            # Beside `err`, `errors` would read as the sum of them.
-            named = [{"no output" if n == "errors" else n: row[n] for n in row} for row in rows]
-            lines += [f"## {title}", "", *markdown_table(named), ""]
+            table = markdown_table([_with_plain_errors(row) for row in rows])
+            lines += [f"## {title}", "", *table, ""]
     failed = report.failures()
     lines += [f"## Failures ({len(failed)})", ""]
     for failure in failed[:_SHOWN]:
@@ -499,6 +498,12 @@ def to_markdown(report: Report) -> str:
     if len(failed) > _SHOWN:
         lines.append(f"{len(failed) - _SHOWN} more failures are in the JSON report.")
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _with_plain_errors(row: Row) -> Row:
+    """Return a row whose column `errors` is named `no output`."""
+    # Beside `err`, `errors` would read as the sum of them.
+    return {"no output" if name == "errors" else name: cell for name, cell in row.items()}
 
 
 FORMATS: dict[str, Callable[[Report], str]] = {

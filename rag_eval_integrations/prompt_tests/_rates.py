@@ -168,11 +168,12 @@ def _with_majority(result: Result) -> Result:
     It is `unknown` if as many say ok as err. The probability is the mean, if every judge has one.
     """
     verdicts = of_judges(result)
-    ok, err = (sum(verdict.outcome == outcome for verdict in verdicts) for outcome in ("ok", "err"))
+    votes = Counter(verdict.outcome for verdict in verdicts)
+    ok, err = votes["ok"], votes["err"]
     outcome: Outcome = "ok" if ok > err else "err" if err > ok else "unknown"
-    of_it = [verdict for verdict in verdicts if verdict.outcome == outcome]
+    agreeing = [verdict for verdict in verdicts if verdict.outcome == outcome]
     counts = f"{ok} of {len(verdicts)} judges say ok, {err} err"
-    reason = f"{counts}: {of_it[0].reason}" if of_it and outcome != "unknown" else counts
+    reason = f"{counts}: {agreeing[0].reason}" if agreeing and outcome != "unknown" else counts
     known = [verdict.probability for verdict in verdicts if verdict.probability is not None]
     majority = Judged(
         outcome=outcome,
@@ -202,26 +203,33 @@ def judges_agreement(results: Iterable[Result]) -> list[JudgesAgreement]:
 
     Pairs are in the order in which the judges appear. The majority is not a judge.
     """
-    rows: list[dict[str, str]] = [
-        {verdict.judge or "": verdict.outcome for verdict in of_judges(result)}
+    rows = [
+        _outcome_by_judge(result)
         for result in results
         if result.error is None and not result.test.baseline
     ]
-    # A verdict without a judge's name is that on an empty output, which nobody was asked about.
     names = dict.fromkeys(name for row in rows for name in row if name)
     return [_agreement(pair, rows) for pair in combinations(names, 2)]
 
 
-def _agreement(judges: tuple[str, str], rows: Sequence[dict[str, str]]) -> JudgesAgreement:
+def _outcome_by_judge(result: Result) -> dict[str, Outcome]:
+    """Return each judge's outcome for an output, by the judge's name.
+
+    The name is empty for the verdict on an empty output, about which no judge was asked.
+    """
+    return {verdict.judge or "": verdict.outcome for verdict in of_judges(result)}
+
+
+def _agreement(judges: tuple[str, str], rows: Sequence[dict[str, Outcome]]) -> JudgesAgreement:
     """Compute the agreement of two judges: share and kappa, over outputs both judged ok or err.
 
     The share is None without such outputs, and kappa also if all verdicts are the same.
     """
-    pairs = [
-        (row[judges[0]] == "ok", row[judges[1]] == "ok")
-        for row in rows
-        if all(row.get(name) in ("ok", "err") for name in judges)
-    ]
+    pairs = []
+    for row in rows:
+        outcomes = [row.get(name) for name in judges]
+        if set(outcomes) <= {"ok", "err"}:
+            pairs.append((outcomes[0] == "ok", outcomes[1] == "ok"))
     n, same, both = len(pairs), sum(a == b for a, b in pairs), sum(a and b for a, b in pairs)
     first, second = sum(a for a, _ in pairs), sum(b for _, b in pairs)
     chance = first * (n - second) + second * (n - first)
@@ -278,7 +286,17 @@ def overview(
     if upstream:
         return without_empty_columns(rows)
     names = dict.fromkeys(name for row in rows for name in row)  # of some models' metrics
-    return [{name: row.get(name) for name in names} for row in rows]
+    return [_with_columns(row, names) for row in rows]
+
+
+def _with_columns(row: Row, names: Iterable[str]) -> Row:
+    """Return a row with these columns alone; a cell that it lacks is None."""
+    return {name: row.get(name) for name in names}
+
+
+def _of_kind(results: Iterable[Result], by: Tests | None, valid: Collection[str]) -> list[Result]:
+    """Return the results of a kind of tests; see `is_of`."""
+    return [result for result in results if is_of(result.test, by, valid)]
 
 
 def _row(
@@ -294,10 +312,7 @@ def _row(
     Failed outputs are counted as `errors` only. With `upstream`, our own columns are left out.
     """
     answered = [result for result in results if result.error is None]
-    kinds = {
-        kind: [result for result in answered if is_of(result.test, by, valid)]
-        for kind, by in KINDS.items()
-    }
+    kinds = {kind: _of_kind(answered, by, valid) for kind, by in KINDS.items()}
     tests = kinds["all"]
     rate = rate_of(tests, unknown_as=unknown_as)
     row: Row = {
@@ -381,10 +396,11 @@ _ALWAYS = {"model", "tests", "tests compliant", "tests judged", "compliant from"
 
 def without_empty_columns(rows: Sequence[Row]) -> list[Row]:
     """Drop columns that are empty or 0 in every row, except those of compliance."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = [
-        name
-        for name in names
-        if name in _ALWAYS or any(row.get(name) not in (None, "", 0) for row in rows)
-    ]
-    return [{name: row.get(name) for name in columns} for row in rows]
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = [name for name in names if name in _ALWAYS or not _is_empty(name, rows)]
+    return [_with_columns(row, columns) for row in rows]
+
+
+def _is_empty(name: str, rows: Iterable[Row]) -> bool:
+    """Return whether a column is empty or 0 in every row."""
+    return all(row.get(name) in (None, "", 0) for row in rows)

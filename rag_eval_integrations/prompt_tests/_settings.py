@@ -123,8 +123,8 @@ def _named(block: JsonValue | Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """
     if not isinstance(block, Mapping):
         return {}
-    written = {_CAPITAL.sub(r"_\1", str(name)).lower(): value for name, value in block.items()}
-    return {_NAMES.get(name, name): value for name, value in written.items()}
+    snake_case = {_CAPITAL.sub(r"_\1", str(name)).lower(): value for name, value in block.items()}
+    return {_NAMES.get(name, name): value for name, value in snake_case.items()}
 
 
 def _schema_format(given: JsonValue, source: str) -> JsonValue:
@@ -305,8 +305,8 @@ def _moved(message: Message, urls: Mapping[str, str]) -> Message:
     """
     content, images = message.content, []
     for target, url in urls.items():
-        written = re.compile(rf"!\[([^\]\n]{{0,500}})\]\(\s*{re.escape(target)}\s*\)")
-        content, count = written.subn(r"\1", content)
+        image = re.compile(rf"!\[([^\]\n]{{0,500}})\]\(\s*{re.escape(target)}\s*\)")
+        content, count = image.subn(r"\1", content)
         images += [url] * bool(count)
     return message.model_copy(update={"content": content, "images": tuple(images)})
 
@@ -482,9 +482,9 @@ def _problems(value: JsonValue, schema: JsonValue, where: str) -> Iterator[str]:
         yield f"{where} is {kinds[0]}, not {' or '.join(sorted(known, key=_TYPES.index))}"
         return
     if isinstance(allowed, list) and not any(_equal(value, item) for item in allowed):
-        yield f"{where} is {_shown(value)}, which is not one of {_shown(allowed)}"
+        yield f"{where} is {_excerpt(value)}, which is not one of {_excerpt(allowed)}"
     if "const" in schema and not _equal(value, schema["const"]):
-        yield f"{where} is {_shown(value)}, not {_shown(schema['const'])}"
+        yield f"{where} is {_excerpt(value)}, not {_excerpt(schema['const'])}"
     if isinstance(value, dict):
         declared = _dict(schema.get("properties"))
         for name in map(str, _list(schema.get("required"))):
@@ -523,8 +523,8 @@ def _equal(value: JsonValue, other: JsonValue) -> bool:
     return value == other and isinstance(value, bool) == isinstance(other, bool)
 
 
-def _shown(value: JsonValue) -> str:
-    """Write a value as JSON on one line, cut at 80 characters."""
+def _excerpt(value: JsonValue) -> str:
+    """Return a value as JSON on one line, cut at 80 characters."""
     return one_line(json.dumps(value, ensure_ascii=False), 80)
 
 

@@ -55,14 +55,14 @@ JOURNAL = "replies.sqlite"
 Cells = Sequence[tuple[str, str, Callable[[Row, str], object]]]
 
 
-def _written(record: object, cells: Cells) -> dict[str, Any]:
-    """Write a record's fields as the cells of a row; those that are None have no cell."""
+def _to_cells(record: object, cells: Cells) -> dict[str, Any]:
+    """Return a record's fields as the cells of a row; those that are None have no cell."""
     values = ((column, getattr(record, field)) for field, column, _ in cells)
     return {column: value for column, value in values if value is not None}
 
 
-def _read(row: Row, cells: Cells) -> dict[str, Any]:
-    """Read a record's fields from the cells of a row, without those that are missing or empty."""
+def _from_cells(row: Row, cells: Cells) -> dict[str, Any]:
+    """Return a record's fields from the cells of a row, without missing and empty ones."""
     values = ((field, read(row, column)) for field, column, read in cells)
     return {field: value for field, value in values if value not in (None, "")}
 
@@ -179,11 +179,11 @@ def to_test_rows(tests: Iterable[PromptTest]) -> list[dict[str, Any]]:
     for test in tests:
         row = {
             "ruleid": "" if test.rule_id is None else str(test.rule_id),
-            **_written(test, _TEST[:3]),
+            **_to_cells(test, _TEST[:3]),
             **{name: value for name, value in test.inputs.items() if name not in _COLUMNS},
             "inputs": test.inputs,
             "testinput": test.testinput,
-            **_written(test, _TEST),
+            **_to_cells(test, _TEST),
         }
         if test.original is not None:
             row |= {"testinputOriginal": input_text(test.original), "inputsOriginal": test.original}
@@ -253,7 +253,7 @@ def make_test(
         "baseline": False,
         "scenario": "",
         "test_id": str(number),
-        **_read(row, _TEST),
+        **_from_cells(row, _TEST),
     }
     # With the other direction, the numbers belong to another list of rules: the text is left empty
     # rather than wrong.
@@ -476,8 +476,8 @@ def _with_tests(
         if "baseline" in row and flag_of(row, "baseline") is None:
             # The CSV of version 7 has an empty `baseline` for rule tests.
             given["baseline"] = not text_of(row, "rule")
-        for made in from_test_rows([given], prompt, spec, lost):
-            yield row, made
+        for row_test in from_test_rows([given], prompt, spec, lost):
+            yield row, row_test
 
 
 def rule_checks_to_rows(checks: Iterable[RuleCheck], prompt_id: str) -> list[dict[str, Any]]:
@@ -539,7 +539,7 @@ def _row(result: Result) -> dict[str, Any]:
 
     Contexts and parameters without content are left out, too.
     """
-    row = {"id": result.id, **_of_test(result.test), **_written(result, _RESULT)}
+    row = {"id": result.id, **_of_test(result.test), **_to_cells(result, _RESULT)}
     known = {"contexts": list(result.contexts), "parameters": result.parameters}
     row |= {name: value for name, value in known.items() if value}
     if result.compliance is not None:
@@ -618,14 +618,14 @@ def _result(row: Row, test: PromptTest) -> Result:
             MetricResult(
                 metric=text_of(cell, "metric") or metric,
                 judge=text_of(cell, "judge") or judge,
-                **_read(cell, _METRIC),
+                **_from_cells(cell, _METRIC),
             )
             for key, cell in (metrics.items() if isinstance(metrics, Mapping) else ())
             for metric, _, judge in [str(key).partition(" with ")]
             # An average is computed from the others.
             if isinstance(cell, Mapping) and judge != "average"
         ),
-        **{"model": "?", **_read(row, _RESULT)},
+        **{"model": "?", **_from_cells(row, _RESULT)},
     )
 
 

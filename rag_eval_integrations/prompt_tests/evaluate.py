@@ -142,7 +142,7 @@ Basis = Literal["rules", "prompt"]
 
 RULES = f"""\
 You check whether the output of an assistant keeps the rules that were set for it. You are given \
-the rules{{shown}} and the output.
+the rules{{material}} and the output.
 
 Go by the rules alone, not by what you would have answered. Only what the output itself shows \
 counts: a rule that does not apply here is kept, and a rule that cannot be checked from what you \
@@ -156,7 +156,7 @@ rule is kept, it is OK.
 
 PROMPT = f"""\
 You check whether the output of an assistant is one that its prompt allows. You are given the \
-prompt{{shown}} and the output.
+prompt{{material}} and the output.
 
 Go by the prompt alone, not by what you would have answered. Only what the output itself shows \
 counts: leave aside whatever cannot be checked from what you are given. You do not check whether \
@@ -222,7 +222,7 @@ class NonCompliance:
             words, parts["input"] = f"{words}, the input", test.testinput
         parts["output"] = output
         version = f"noncompliance-1/{self.basis}"
-        instructions = template.format(shown=words)
+        instructions = template.format(material=words)
         return await judged(judge, instructions, parts, version=version, probability=True)
 
 

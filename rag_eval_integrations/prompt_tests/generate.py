@@ -412,10 +412,11 @@ class Generation:
                 return ParsedTests()
 
         tests: dict[str, PromptTest] = {}
-        for written in await run_jobs(groups, write, max_concurrency=self.max_concurrency):
-            for lost in written.lost:
+        for group_tests in await run_jobs(groups, write, max_concurrency=self.max_concurrency):
+            for lost in group_tests.lost:
                 self._tell(f"{self.prompt.name}: {lost}")
-            tests.update({test.uid: test for test in written.tests if test.uid not in tests})
+            for test in group_tests.tests:
+                tests.setdefault(test.uid, test)
         expanded = list(tests.values())
         for _ in range(options.expansions):
             work = partial(self._expanded, spec=spec)

@@ -134,8 +134,7 @@ class Workspace:
             otherwise: the comment that is written if there are no statements.
         """
         statements = [re.sub(r"^(?=\\*#)", r"\\", one_line(line)) for line in lines]
-        written = statements or [f"# {otherwise}"]
-        self.write(name, "\n".join(written) + "\n")
+        self.write(name, "\n".join(statements or [f"# {otherwise}"]) + "\n")
 
     def spec(self) -> Spec:
         """Read the specification from the stages' files; parts without a file are empty.
@@ -258,8 +257,8 @@ class Project:
         for warning in project.prompt.warnings:
             tell(warning)
         workspace = project.workspace
-        made = workspace.has(files.PROMPT)
-        if made and (before := workspace.about().get("file")) != path.name:
+        continued = workspace.has(files.PROMPT)
+        if continued and (before := workspace.about().get("file")) != path.name:
             raise ConfigurationError("folder", str(folder), f"contains the tests of {before}")
         words = _stored_words(workspace)
         added = words if author is None else words.continued(author)
@@ -273,7 +272,7 @@ class Project:
             content = _target.read_whole(path, "prompt")
             if copy.is_symlink():
                 copy.unlink()  # copying onto a link would write outside the folder
-            elif copy.is_file() and not made and _target.read_whole(copy) != content:
+            elif copy.is_file() and not continued and _target.read_whole(copy) != content:
                 why = f"has another {path.name}, which is kept; use another folder"
                 raise ConfigurationError("folder", str(folder), why)
             workspace.write(path.name, content)
@@ -531,11 +530,8 @@ class Project:
                 )
                 kept = [] if validity else ["validity"]
                 kept += [] if agreement_model is not None else ["agreement", "agreement_output"]
-                before = {
-                    check.test.uid: {name: getattr(check, name) for name in kept}
-                    for check in self._checks(tests)
-                }
-                checks = [c.model_copy(update=before.get(c.test.uid, {})) for c in checks]
+                earlier = {check.test.uid: check for check in self._checks(tests)}
+                checks = [_with_fields(c, earlier.get(c.test.uid), kept) for c in checks]
                 self.workspace.write_json(files.TEST_EVALS, files.checks_to_rows(checks))
             if groundedness:
                 rule_checks = await evaluation.rules()
@@ -615,6 +611,13 @@ class Project:
             _target.write_page(self.workspace.path(name), text, ours, field="file")
         page = write(self.workspace.path("report.html"), report_pieces(report), field="file")
         return [*map(self.workspace.path, pages), page]
+
+
+def _with_fields(check: TestCheck, earlier: TestCheck | None, kept: Sequence[str]) -> TestCheck:
+    """Return a check with the fields `kept` of an earlier check of the test, if there is one."""
+    if earlier is None:
+        return check
+    return check.model_copy(update={name: getattr(earlier, name) for name in kept})
 
 
 def _begins(begins: bytes, head: bytes) -> bool:

@@ -180,13 +180,18 @@ def parse_github_prompt(text: str, source: str) -> Prompty:
     used = set().union(*(message.variables for message in messages))
     named = dict.fromkeys(name for row in data for name in row if name in used)
     inputs = declared or {name: Input(name) for name in named}
-    samples = [{name: row[name] for name in row if name in {*inputs, *used}} for row in data]
+    known = {*inputs, *used}
+    samples: list[JsonValue] = []
+    for row in data:
+        sample = {name: row[name] for name in row if name in known}
+        if sample:
+            samples.append(sample)
     return Prompty(
         name=prompt_name(Path(source)),
         messages=messages,
         inputs=inputs,
         description=str(content.get("description") or ""),
-        extra={**content, "testSamples": [row for row in samples if row]},
+        extra={**content, "testSamples": samples},
         source=source,
         warnings=tuple(warnings),
         lines=lines,
@@ -300,9 +305,9 @@ class PromptUnderTest:
         given = {input_: Input(input_) for input_ in inputs}
         if not prompty.variables:
             prompty = replace(prompty, inputs=given | dict(prompty.inputs))
-        made = _of_prompty(prompty, name, None, append=not in_app)
-        all_inputs = {**made.inputs, **given, **made.inputs} or _DEFAULT_INPUTS
-        return replace(made, inputs=all_inputs, renderer=None if in_app else made.renderer)
+        prompt = _of_prompty(prompty, name, None, append=not in_app)
+        all_inputs = {**prompt.inputs, **given, **prompt.inputs} or _DEFAULT_INPUTS
+        return replace(prompt, inputs=all_inputs, renderer=None if in_app else prompt.renderer)
 
     def with_author(self, words: AuthorWords) -> PromptUnderTest:
         """Return the prompt with words that its author adds to the file.

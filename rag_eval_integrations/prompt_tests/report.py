@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
@@ -156,22 +156,17 @@ class Report:
         left out.
         """
         by_rule: dict[tuple[int, str, bool], list[Result]] = {}
-        unknown_as = self.unknown_as
         for result in self.results:
             test = result.test
             if test.rule_id is not None:
                 by_rule.setdefault((test.rule_id, test.rule, test.inverse), []).append(result)
-        return [
-            {
-                "ruleid": rule_id,
-                "rule": rule,
-                "inverse": str(inverse).lower(),
-                "model": model,
-                **rate_of((r for r in results if r.model == model), unknown_as=unknown_as).counts,
-            }
-            for (rule_id, rule, inverse), results in sorted(by_rule.items())
-            for model in self.models
-        ]
+        rows: list[Row] = []
+        for (rule_id, rule, inverse), results in sorted(by_rule.items()):
+            of_rule: Row = {"ruleid": rule_id, "rule": rule, "inverse": str(inverse).lower()}
+            for model in self.models:
+                of_model = [result for result in results if result.model == model]
+                rows.append({**of_rule, "model": model, **rate_of(of_model).counts})
+        return rows
 
     def failures(self) -> list[Failure]:
         """List the outputs that do not comply or have no verdict, and the model's failures.
@@ -184,7 +179,7 @@ class Report:
                 kind=result.state,
                 rule_id=result.test.rule_id,
                 inverse=result.test.inverse,
-                **_shown(result),
+                **_output_fields(result),
             )
             for result in self.results
             if result.state not in ("ok", "not judged")
@@ -243,7 +238,7 @@ def assert_compliance(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Shown:
+class _OneOutput:
     model: str
     rule: str
     """The rule that was tested; the output may break another one."""
@@ -257,7 +252,7 @@ class _Shown:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Failure(_Shown):
+class Failure(_OneOutput):
     """One output that does not comply or has no verdict, or one failure of the model."""
 
     kind: str
@@ -266,7 +261,7 @@ class Failure(_Shown):
     inverse: bool
 
 
-def _shown(result: Result) -> dict[str, Any]:
+def _output_fields(result: Result) -> dict[str, Any]:
     """Return the fields of a result that failures and changes have in common."""
     test = result.test
     return {
@@ -284,7 +279,7 @@ def _shown(result: Result) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Change(_Shown):
+class Change(_OneOutput):
     """One test whose verdict changed on one model; output and reason are the later run's."""
 
     before: str
@@ -363,7 +358,7 @@ def _compare(
     }
     for old, new in both:
         if old.state != new.state:
-            change = Change(before=old.state, after=new.state, **_shown(new))
+            change = Change(before=old.state, after=new.state, **_output_fields(new))
             kinds.get((old.state, new.state), kinds[None]).append(change)
     broken, fixed, other = map(tuple, kinds.values())
     return Comparison(
@@ -388,15 +383,19 @@ def _scores(
     A pair in which one result has no value does not count. Repetitions of a test are kept together.
     """
     values = [(values_of(old, unknown_as), values_of(new, unknown_as)) for old, new in pairs]
-    names = dict.fromkeys(name for _, new in values for name in new)
-    columns: dict[str, list[tuple[float, float] | None]] = {
-        name: [(a[name], b[name]) if name in a and name in b else None for a, b in values]
-        for name in names
-        if any(name in old for old, _ in values)
-    }
+    before = {name for old, _ in values for name in old}
+    now = dict.fromkeys(name for _, new in values for name in new)
+    columns = {name: _value_pairs(name, values) for name in now if name in before}
     uids = [new.test.uid for _, new in pairs]
     repeated = len(set(uids)) < len(uids)
     return dict(paired(columns, uids if repeated else None))
+
+
+def _value_pairs(
+    name: str, values: Iterable[tuple[dict[str, float], dict[str, float]]]
+) -> list[tuple[float, float] | None]:
+    """Return a score's values before and now, output by output; None where one of them lacks it."""
+    return [(old[name], new[name]) if name in old and name in new else None for old, new in values]
 
 
 COMPLIANCE = "compliance"

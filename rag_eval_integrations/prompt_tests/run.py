@@ -74,22 +74,24 @@ def model_of(model: object, *, name: str | None = None) -> ModelUnderTest:
     Raises:
         ConfigurationError: for anything else, a judge included.
     """
-    made: object = model
+    under_test: object = model
     framework = framework_of(model)
     if isinstance(model, str):
-        made = judge_from(model)
+        under_test = judge_from(model)
     elif framework is not None:
-        made = adapter_of(framework).as_model_under_test(model, name=name)
+        under_test = adapter_of(framework).as_model_under_test(model, name=name)
     elif inspect.iscoroutinefunction(model):
-        made = CallableModel(model, name=name or model.__name__)
-    if not isinstance(made, Model | App) or isinstance(made, Judge):
+        under_test = CallableModel(model, name=name or model.__name__)
+    if not isinstance(under_test, Model | App) or isinstance(under_test, Judge):
         raise ConfigurationError(
             "model",
             model,
             "use openai:MODEL, a LangChain or LlamaIndex model or app, or an async function that "
             "takes messages and returns text",
         )
-    return made if name is None or made.name == name else _renamed(made, name)
+    if name is None or under_test.name == name:
+        return under_test
+    return _renamed(under_test, name)
 
 
 def model_from(model: object, field: str) -> Model:

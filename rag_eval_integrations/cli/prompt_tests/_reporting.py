@@ -140,18 +140,20 @@ def _overview_tables(title: str, rows: Sequence[Row], width: int) -> Iterator[Ta
     A model has a column per scenario. Each table has at least one such column.
     """
     most = max(1, (width - _LABELS) // _COLUMN)
-    for some in (rows[start : start + most] for start in range(0, len(rows), most)):
-        labels = (
-            " / ".join(str(row[name]) for name in ("model", "scenario") if row.get(name))
-            for row in some
-        )
-        table = plain_table(title, "", *(f"{label}>" for label in labels))
+    for start in range(0, len(rows), most):
+        beside = rows[start : start + most]
+        table = plain_table(title, "", *(f"{_label(row)}>" for row in beside))
         for column in table.columns[1:]:
             column.no_wrap, column.overflow = False, "fold"
         for name in rows[0]:
             if name not in ("model", "scenario"):
-                add_row(table, _NAMES.get(name, name), *(_cell(row.get(name)) for row in some))
+                add_row(table, _NAMES.get(name, name), *(_cell(row.get(name)) for row in beside))
         yield table
+
+
+def _label(row: Row) -> str:
+    """Return the heading of a row's column: its model, and its scenario if it has one."""
+    return " / ".join(str(row[name]) for name in ("model", "scenario") if row.get(name))
 
 
 def _cell(cell: object) -> str:

@@ -129,16 +129,16 @@ def read_score(text: str) -> Reading:
     whole = text.strip()
     if not whole:
         return Reading(problem="judge_output_invalid", reason="the reply is empty")
-    shown = whole[-_MOST_READ:]
-    content, problem = _object_with_score(shown)
+    end = whole[-_MOST_READ:]
+    content, problem = _object_with_score(end)
     if content is not None:
         return _of_object(content)
     if problem:
         return Reading(problem="judge_output_invalid", reason=problem)
-    match = _WHOLE_REPLY.match(shown)
+    match = _WHOLE_REPLY.match(end)
     if match is not None:
         return _checked(match, "")
-    spoken = _spoken(shown)
+    spoken = _spoken(end)
     if spoken is not None:
         return _checked(spoken, whole)
     verdict = read_verdict(whole)

@@ -259,8 +259,8 @@ def _number(value: Any) -> Any:
 # --- Values as text
 
 
-def _written(value: Any) -> Any:
-    """Return a value as it is inserted: text and numbers as they are, anything else as JSON.
+def _insertion(value: Any) -> Any:
+    """Return what is inserted for a value: text and numbers unchanged, anything else as JSON.
 
     Raises:
         SecurityError: the value is a method or another object that is not data.
@@ -271,20 +271,21 @@ def _written(value: Any) -> Any:
         return ""
     if isinstance(value, Texts):
         return str(value)
-    return _as_json(value) if isinstance(value, bool | dict | list | tuple) else _plain(value)
+    return _as_json(value) if isinstance(value, bool | dict | list | tuple) else _object_text(value)
 
 
 def _as_json(value: Any) -> str:
     """Write a value as JSON, within the size limit."""
-    text = json.dumps(value, ensure_ascii=False, default=_plain)
+    text = json.dumps(value, ensure_ascii=False, default=_object_text)
     _check_size(len(text))
     return text
 
 
-def _plain(value: Any) -> str:
-    """Write another object, such as a date.
+def _object_text(value: Any) -> str:
+    """Return the text of an object that is not JSON, such as a date.
 
-    Refuses methods, and objects that show their address in memory.
+    Raises:
+        SecurityError: the object is a method, or its text shows its address in memory.
     """
     if callable(value):
         raise SecurityError("a method cannot be inserted")
@@ -304,7 +305,7 @@ def _join(parts: Iterable[Any], d: str = "", attribute: str | int | None = None)
     items: Iterable[Any] = parts
     if attribute is not None:
         items = [p[attribute] if isinstance(p, dict | list) else p for p in parts]  # type: ignore[index]
-    text = d.join([str(_written(item)) for item in items])
+    text = d.join([str(_insertion(item)) for item in items])
     _check_size(len(text))
     return text
 
@@ -322,7 +323,7 @@ def _reverse(value: Any) -> Any:
 
 def _of_texts(make: Callable[..., Any]) -> Callable[..., Any]:
     """Make a filter take any value as the text that would be inserted."""
-    return lambda value, *given, **options: make(str(_written(value)), *given, **options)
+    return lambda value, *given, **options: make(str(_insertion(value)), *given, **options)
 
 
 def _of_numbers(make: Any) -> Callable[..., Any]:
@@ -418,7 +419,7 @@ def _environment() -> _Environment:
         undefined=StrictUndefined,
         autoescape=False,
         keep_trailing_newline=True,
-        finalize=_inserted,
+        finalize=_finalize,
         cache_size=0,
         optimized=False,
     )
@@ -431,6 +432,6 @@ def _environment() -> _Environment:
 
 
 @pass_context  # so that Jinja cannot call it while it compiles
-def _inserted(context: object, value: Any) -> Any:
-    """Write a value where the template inserts it."""
-    return _written(value)
+def _finalize(context: object, value: Any) -> Any:
+    """Return what a template inserts for a value; Jinja calls this for every expression."""
+    return _insertion(value)

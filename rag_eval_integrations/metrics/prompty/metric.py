@@ -361,9 +361,9 @@ def lint(prompt: Prompty, known: Iterable[str] = VARIABLES) -> list[str]:
     used = prompt.variables
     odd = [f"declares `{name}` and never inserts it" for name in prompt.inputs if name not in used]
     for tag in dict.fromkeys(_TAG.findall(prompt.text)):
-        meant = _meant(tag, known)
-        if meant is not None and meant not in used:
-            odd.append(f"mentions <{tag}> and never inserts {{{{{meant}}}}}")
+        variable = _mentioned_variable(tag, known)
+        if variable is not None and variable not in used:
+            odd.append(f"mentions <{tag}> and never inserts {{{{{variable}}}}}")
     if "output" not in used:
         odd.append("never inserts {{output}}: every output gets the same score")
     odd += [
@@ -373,8 +373,8 @@ def lint(prompt: Prompty, known: Iterable[str] = VARIABLES) -> list[str]:
     return list(dict.fromkeys(odd))
 
 
-def _meant(tag: str, known: tuple[str, ...]) -> str | None:
-    """Name the variable that a tag mentions: `<INPUT>`, `<CHATBOT_OUTPUT>`, `<INPUT_SPEC>`."""
+def _mentioned_variable(tag: str, known: tuple[str, ...]) -> str | None:
+    """Return the variable that a tag such as `<INPUT>` or `<CHATBOT_OUTPUT>` mentions, or None."""
     words = re.split(r"[_.-]", tag.lower())
     whole = "".join(words)
     for name in known:
