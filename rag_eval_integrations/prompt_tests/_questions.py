@@ -12,7 +12,7 @@ from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.prompt_tests._replies import SEPARATOR, is_refusal
 from rag_eval_integrations.prompt_tests._requests import (
     RecordedModel,
-    answered,
+    ask_model,
     dialogue,
     sections,
 )
@@ -72,7 +72,7 @@ async def ask_generator(
             messages=tuple(messages), json_schema=schema, schema_name=name, prompt_version=version
         )
         requests.append(request)
-        completion = await answered(model, request)
+        completion = await ask_model(model, request)
         text, why = completion.text, f" {lack}"
         reply = text or "(nothing)"
         refuses = is_refusal(text) and not SEPARATOR.search(text)  # tests may begin like a refusal

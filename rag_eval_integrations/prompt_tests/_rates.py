@@ -117,8 +117,8 @@ KINDS: Mapping[str, Tests | None] = {
 """The kinds of tests whose compliance every report shows."""
 
 
-def is_of(test: PromptTest, by: Tests | None, valid: Collection[str]) -> bool:
-    """Whether a test is of a kind; None for all tests of rules.
+def is_of_kind(test: PromptTest, by: Tests | None, valid: Collection[str]) -> bool:
+    """Return whether a test is of a kind; for None, whether it tests a rule.
 
     A baseline test is of the kind `baseline` only.
 
@@ -147,13 +147,13 @@ def by_majority(results: Iterable[Result]) -> list[Result]:
     return [_with_majority(result) if result.others else result for result in results]
 
 
-def of_judges(result: Result) -> list[Judged]:
-    """Return the judges' own verdicts on compliance, without that of their majority."""
+def judge_verdicts(result: Result) -> list[Judged]:
+    """Return the judges' verdicts on compliance, without the majority's."""
     return [verdict for verdict in result.verdicts if verdict.judge != "majority"]
 
 
 def share_of(outcome: Outcome, unknown_as: UnknownAs = None) -> float | None:
-    """Return what a verdict counts, 0 or 1; None for one that is left out.
+    """Return a verdict as a share of compliance: 1 for `ok`, 0 for `err`, None if it is left out.
 
     An unknown verdict counts 0 if `unknown_as` is `err`, and is left out otherwise.
     """
@@ -163,11 +163,11 @@ def share_of(outcome: Outcome, unknown_as: UnknownAs = None) -> float | None:
 
 
 def _with_majority(result: Result) -> Result:
-    """Replace a result's verdict by that of most judges; all judges' verdicts go to `others`.
+    """Return a result with the verdict of most judges; the judges' own go to `others`.
 
     It is `unknown` if as many say ok as err. The probability is the mean, if every judge has one.
     """
-    verdicts = of_judges(result)
+    verdicts = judge_verdicts(result)
     votes = Counter(verdict.outcome for verdict in verdicts)
     ok, err = votes["ok"], votes["err"]
     outcome: Outcome = "ok" if ok > err else "err" if err > ok else "unknown"
@@ -217,7 +217,7 @@ def _outcome_by_judge(result: Result) -> dict[str, Outcome]:
 
     The name is empty for the verdict on an empty output, about which no judge was asked.
     """
-    return {verdict.judge or "": verdict.outcome for verdict in of_judges(result)}
+    return {verdict.judge or "": verdict.outcome for verdict in judge_verdicts(result)}
 
 
 def _agreement(judges: tuple[str, str], rows: Sequence[dict[str, Outcome]]) -> JudgesAgreement:
@@ -280,7 +280,7 @@ def overview(
         groups.setdefault((result.model, result.test.scenario), []).append(result)
     valid = valid_uids(checks)
     rows = [
-        _row(model, scenario, of_it, valid, "err" if upstream else unknown_as, upstream)
+        _overview_row(model, scenario, of_it, valid, "err" if upstream else unknown_as, upstream)
         for (model, scenario), of_it in groups.items()
     ]
     if upstream:
@@ -295,11 +295,11 @@ def _with_columns(row: Row, names: Iterable[str]) -> Row:
 
 
 def _of_kind(results: Iterable[Result], by: Tests | None, valid: Collection[str]) -> list[Result]:
-    """Return the results of a kind of tests; see `is_of`."""
-    return [result for result in results if is_of(result.test, by, valid)]
+    """Return the results of a kind of tests; see `is_of_kind`."""
+    return [result for result in results if is_of_kind(result.test, by, valid)]
 
 
-def _row(
+def _overview_row(
     model: str,
     scenario: str,
     results: Sequence[Result],
@@ -336,8 +336,8 @@ def _row(
         row["tests judged"] = rate.n
         row["compliant from"] = None if low is None else round(100 * low, 1)
         row["compliant to"] = None if high is None else round(100 * high, 1)
-    for key, cells in _metrics(tests).items():
-        row |= _upstream_metric(key, cells) if upstream else _metric(key, cells)
+    for key, cells in _metric_columns(tests).items():
+        row |= _upstream_metric_cells(key, cells) if upstream else _metric_cells(key, cells)
     return row
 
 
@@ -346,8 +346,8 @@ def _percent(rate: Rate) -> str | None:
     return None if rate.percent is None else f"{rate.percent}%"
 
 
-def _metrics(results: Sequence[Result]) -> dict[str, list[MetricResult]]:
-    """Group the metrics' results by column; several judges of a metric also have an average.
+def _metric_columns(results: Sequence[Result]) -> dict[str, list[MetricResult]]:
+    """Return the metrics' results by column of the overview, with an average over several judges.
 
     Columns are sorted by name. A metric without any score has no average.
     """
@@ -370,8 +370,8 @@ def _metrics(results: Sequence[Result]) -> dict[str, list[MetricResult]]:
     return dict(sorted(columns.items()))
 
 
-def _metric(key: str, cells: Sequence[MetricResult]) -> Row:
-    """Return the mean score or the count of OK verdicts, with the number of outputs behind it.
+def _metric_cells(key: str, cells: Sequence[MetricResult]) -> Row:
+    """Return a metric's cells: its mean score or count of OK verdicts, and the number of outputs.
 
     Outputs without either are left out; None and 0 if all are.
     """
@@ -384,8 +384,8 @@ def _metric(key: str, cells: Sequence[MetricResult]) -> Row:
     return {key: f"{verdicts.count('ok')} of {len(verdicts)} ok", f"{key} n": len(verdicts)}
 
 
-def _upstream_metric(key: str, cells: Sequence[MetricResult]) -> Row:
-    """Return a metric as PromptPex does: the mean with 0 for no score, else the count of OK."""
+def _upstream_metric_cells(key: str, cells: Sequence[MetricResult]) -> Row:
+    """Return a metric's cell as in PromptPex: the mean with 0 for no score, or the count of OK."""
     if any(cell.score is not None for cell in cells):
         return {key: sum(cell.score or 0.0 for cell in cells) / len(cells)}
     return {key: sum(cell.outcome == "ok" for cell in cells)}
@@ -397,10 +397,10 @@ _ALWAYS = {"model", "tests", "tests compliant", "tests judged", "compliant from"
 def without_empty_columns(rows: Sequence[Row]) -> list[Row]:
     """Drop columns that are empty or 0 in every row, except those of compliance."""
     names = dict.fromkeys(name for row in rows for name in row)
-    columns = [name for name in names if name in _ALWAYS or not _is_empty(name, rows)]
+    columns = [name for name in names if name in _ALWAYS or not _is_empty_column(name, rows)]
     return [_with_columns(row, columns) for row in rows]
 
 
-def _is_empty(name: str, rows: Iterable[Row]) -> bool:
+def _is_empty_column(name: str, rows: Iterable[Row]) -> bool:
     """Return whether a column is empty or 0 in every row."""
     return all(row.get(name) in (None, "", 0) for row in rows)

@@ -26,7 +26,7 @@ from rag_eval_integrations.prompt_tests._replies import (
     read_tests,
 )
 from rag_eval_integrations.prompt_tests._requests import MARKS, RecordedModel
-from rag_eval_integrations.prompt_tests.evaluate import graded, metric_values
+from rag_eval_integrations.prompt_tests.evaluate import ask_metric, metric_values
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, Spec, make_uid
 from rag_eval_integrations.records._json import JsonObject
@@ -389,7 +389,7 @@ async def add_groundtruth(
         output = completion.text
         asked = judges if output.strip() else ()
         graded_by = [
-            await graded(metric, metric_values(prompt, spec, test, output), judge)
+            await ask_metric(metric, metric_values(prompt, spec, test, output), judge)
             for judge in asked
         ]
         scores = [result.value for result in graded_by if result.value is not None]

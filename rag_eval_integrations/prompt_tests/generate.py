@@ -39,8 +39,8 @@ from rag_eval_integrations.prompt_tests._test_stages import (
     write_baseline,
     write_tests,
 )
+from rag_eval_integrations.prompt_tests._workspace import Tell, Workspace
 from rag_eval_integrations.prompt_tests.evaluate import OWN_METRICS
-from rag_eval_integrations.prompt_tests.project import Tell, Workspace
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Spec
 from rag_eval_integrations.prompt_tests.run import model_from
@@ -192,7 +192,7 @@ class Generation:
         Raises:
             JudgeError: when the generator does not answer, or gives no usable reply.
         """
-        return " ".join(await self._lines(files.INTENT, lambda: write_intent(*self._asking)))
+        return " ".join(await self._stage_lines(files.INTENT, lambda: write_intent(*self._asking)))
 
     async def input_spec(self) -> tuple[str, ...]:
         """Run stage 2: the rules of a valid input, read from their file if that exists.
@@ -200,7 +200,7 @@ class Generation:
         Raises:
             JudgeError: when the generator does not answer, or gives no usable reply.
         """
-        return await self._lines(files.INPUT_SPEC, lambda: write_input_spec(*self._asking))
+        return await self._stage_lines(files.INPUT_SPEC, lambda: write_input_spec(*self._asking))
 
     async def rules(self) -> tuple[str, ...]:
         """Run stage 3: the output rules; empty, with a notice, if the prompt sets none.
@@ -210,7 +210,7 @@ class Generation:
         Raises:
             JudgeError: when the generator does not answer, or gives no usable reply.
         """
-        rules = await self._lines(
+        rules = await self._stage_lines(
             files.RULES,
             lambda: write_rules(*self._asking, self.options.rules),
             "no output rules were found in the prompt; write your own here, one per line",
@@ -243,7 +243,7 @@ class Generation:
                 return tuple(inverse.values())
             return tuple(f"{number}. {text}" for number, text in inverse.items())
 
-        lines = await self._lines(files.INVERSE_RULES, write)
+        lines = await self._stage_lines(files.INVERSE_RULES, write)
         if len(lines) != len(rules):
             self._tell(
                 f"{self.prompt.name}: {len(rules)} rules but {len(lines)} inverse rules; if you "
@@ -276,7 +276,7 @@ class Generation:
             return await self._tests(spec)
 
     async def _tests(self, spec: Spec) -> list[PromptTest]:
-        """Return the tests: of the file, or newly written and reviewed; empty without rules.
+        """Return the file's tests, or write and review new ones; empty without rules.
 
         New tests are written into `tests.json`, beside files with the review and the baseline
         tests. A review or baseline tests that fail are left out with a notice.
@@ -337,8 +337,8 @@ class Generation:
 
         failed: list[JudgeError] = []
 
-        async def answered(test: PromptTest) -> PromptTest:
-            """Add the answer of the strong model to a test without one; others stay as they are."""
+        async def with_groundtruth(test: PromptTest) -> PromptTest:
+            """Return a test with an expected output; one that has one is returned unchanged."""
             if test.groundtruth is not None:
                 return test
             try:
@@ -351,7 +351,7 @@ class Generation:
                 return test
 
         with journal:
-            done = await run_jobs(tests, answered, max_concurrency=self.max_concurrency)
+            done = await run_jobs(tests, with_groundtruth, max_concurrency=self.max_concurrency)
         rows = [
             {
                 "testuid": test.uid,
@@ -408,7 +408,7 @@ class Generation:
                 failed.append(error)
                 if isinstance(error, JudgeUnavailableError) or len(failed) == len(groups):
                     raise  # the next run goes on from here
-                self._keep(error, f"there are no tests of rule {group.numbers}")
+                self._tell_failure(error, f"there are no tests of rule {group.numbers}")
                 return ParsedTests()
 
         tests: dict[str, PromptTest] = {}
@@ -419,12 +419,12 @@ class Generation:
                 tests.setdefault(test.uid, test)
         expanded = list(tests.values())
         for _ in range(options.expansions):
-            work = partial(self._expanded, spec=spec)
+            work = partial(self._longer, spec=spec)
             expanded = await run_jobs(expanded, work, max_concurrency=self.max_concurrency)
         return expanded
 
-    async def _expanded(self, test: PromptTest, spec: Spec) -> PromptTest:
-        """Expand a test; it keeps its short form, with a notice, if that fails.
+    async def _longer(self, test: PromptTest, spec: Spec) -> PromptTest:
+        """Return a longer form of a test; if that fails, the test itself, with a notice.
 
         Once the generator is not available, no more tests are sent to it.
         """
@@ -435,33 +435,35 @@ class Generation:
         except JudgeUnavailableError as error:
             if self._down is None:
                 self._down = error
-                self._keep(error, "the other tests keep their short form")
+                self._tell_failure(error, "the other tests keep their short form")
         except JudgeError as error:
-            self._keep(error, f"{test.uid} ({one_line(test.testinput, 60)!r}) keeps its short form")
+            self._tell_failure(
+                error, f"{test.uid} ({one_line(test.testinput, 60)!r}) keeps its short form"
+            )
         return test
 
     @contextmanager
     def _optional(self, so: str) -> Iterator[None]:
-        """Go on without a step that raises `JudgeError`, and tell so; other errors are raised."""
+        """Turn a `JudgeError` of a step that is not needed into a notice."""
         try:
             yield
         except JudgeError as error:
-            self._keep(error, so)
+            self._tell_failure(error, so)
 
-    def _keep(self, error: JudgeError, so: str) -> None:
+    def _tell_failure(self, error: JudgeError, so: str) -> None:
         """Tell what the failure of an optional request means, and how to try again."""
         self._tell(
             f"{self.prompt.name}: {so}: {error} (to try again, delete {files.TESTS}; what was "
             "answered is not asked again)"
         )
 
-    async def _lines(
+    async def _stage_lines(
         self,
         name: str,
         write: Callable[[], Awaitable[tuple[str, ...]]],
         otherwise: str = "nothing was written",
     ) -> tuple[str, ...]:
-        """Return the lines of a file, written first if it does not exist or is blank.
+        """Return the lines of a stage's file, which is written first if it is missing or blank.
 
         If there are no lines to write, the file gets the comment `otherwise`, and the result is
         empty.

@@ -19,7 +19,7 @@ from rag_eval_integrations.prompt_tests._rates import (
     Tests,
     UnknownAs,
     by_majority,
-    is_of,
+    is_of_kind,
     judges_agreement,
     overview,
     rate_of,
@@ -88,7 +88,7 @@ class Report:
             if (model is None or result.model == model)
             and (scenario is None or result.test.scenario == scenario)
             and (rule_id is None or result.test.rule_id == rule_id)
-            and is_of(result.test, by, valid)
+            and is_of_kind(result.test, by, valid)
         )
         return rate_of(chosen, unknown_as=self.unknown_as)
 
@@ -239,6 +239,8 @@ def assert_compliance(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _OneOutput:
+    """One output with the rule that was tested and the reason of its verdict."""
+
     model: str
     rule: str
     """The rule that was tested; the output may break another one."""
@@ -262,7 +264,7 @@ class Failure(_OneOutput):
 
 
 def _output_fields(result: Result) -> dict[str, Any]:
-    """Return the fields of a result that failures and changes have in common."""
+    """Return the fields that failures and changes have in common, from a result."""
     test = result.test
     return {
         "model": result.model,
@@ -329,18 +331,20 @@ def compare(
         One comparison per model that both runs have, in the later run's order.
     """
     old, new = _by_model(before), _by_model(after)
-    return [_compare(model, old[model], new[model], unknown_as) for model in new if model in old]
+    return [
+        _compare_model(model, old[model], new[model], unknown_as) for model in new if model in old
+    ]
 
 
 def _by_model(results: Sequence[Result]) -> dict[str, dict[tuple[str, int], Result]]:
-    """Group results by model, then by test and repetition; the last of equal ones counts."""
+    """Return results by model, then by test and repetition; the last of equal ones counts."""
     by_model: dict[str, dict[tuple[str, int], Result]] = {}
     for result in results:
         by_model.setdefault(result.model, {})[(result.test.uid, result.run)] = result
     return by_model
 
 
-def _compare(
+def _compare_model(
     model: str,
     before: dict[tuple[str, int], Result],
     after: dict[tuple[str, int], Result],
@@ -371,14 +375,14 @@ def _compare(
         compared=len(both),
         only_before=len(before) - len(both),
         only_after=len(after) - len(both),
-        scores=_scores([pair for pair in both if not pair[1].test.baseline], unknown_as),
+        scores=_score_differences([pair for pair in both if not pair[1].test.baseline], unknown_as),
     )
 
 
-def _scores(
+def _score_differences(
     pairs: Sequence[tuple[Result, Result]], unknown_as: UnknownAs
 ) -> dict[str, ScoreDifference]:
-    """Compute the differences of scores over pairs of results, for the scores that both runs have.
+    """Return the difference of each score that both runs have, over pairs of results.
 
     A pair in which one result has no value does not count. Repetitions of a test are kept together.
     """
@@ -402,7 +406,7 @@ COMPLIANCE = "compliance"
 
 
 def values_of(result: Result, unknown_as: UnknownAs = None) -> dict[str, float]:
-    """Return an output's compliance and metrics as numbers from 0 to 1; without those unknown.
+    """Return an output's compliance and metrics as numbers from 0 to 1, without unknown ones.
 
     A metric is the mean of its judges, and each judge's own value stands beside it where there are
     several. A failed output has none.

@@ -20,8 +20,8 @@ from rag_eval_integrations.models.completion import CompletionRequest, WrappedMo
 from rag_eval_integrations.prompt_tests._requests import Journal, RecordedModel, run_jobs
 from rag_eval_integrations.prompt_tests._settings import (
     Settings,
-    not_taken,
     output_schema,
+    settings_not_sent,
     settings_of,
     with_images,
     with_schema,
@@ -124,11 +124,13 @@ def apps_of(make: Callable[[Any], object], models: Mapping[str, object]) -> dict
 
 
 def _renamed(model: ModelUnderTest, name: str) -> ModelUnderTest:
-    """Give a model or app another name."""
+    """Return a model or app under another name."""
     return _NamedApp(model, name) if isinstance(model, App) else _NamedModel(model, name)
 
 
 class _NamedModel(WrappedModel):
+    """A model under another name."""
+
     def __init__(self, model: Model, name: str) -> None:
         super().__init__(model)
         self.name = name
@@ -198,7 +200,7 @@ async def run_tests(
     under_test = PromptUnderTest.of(prompt)
     whole_number("max_concurrency", max_concurrency)
     whole_number("runs", runs)
-    named = _named(models)
+    named = _named_models(models)
     record = Journal() if journal is None else journal
     settings = settings_of(under_test, parameters)
     schema = output_schema(under_test)
@@ -220,7 +222,7 @@ async def run_tests(
     async def work(job: tuple[PromptTest, ModelUnderTest, int]) -> Result:
         """Run a job, and check its output by the schema."""
         test, model, run = job
-        return with_schema(await _result(under_test, test, askers[model.name], run), schema)
+        return with_schema(await _run_test(under_test, test, askers[model.name], run), schema)
 
     results = await run_jobs(jobs, work, max_concurrency=max_concurrency, done=done)
     for name, asker in askers.items():
@@ -230,8 +232,8 @@ async def run_tests(
     return sorted(results, key=lambda result: (order.index(result.model), result.run))
 
 
-def _named(models: Mapping[str, object] | Sequence[object]) -> list[ModelUnderTest]:
-    """Make models under test, named by the keys of a mapping or by their own names.
+def _named_models(models: Mapping[str, object] | Sequence[object]) -> list[ModelUnderTest]:
+    """Return models under test, named by the keys of a mapping or by their own names.
 
     Raises:
         ConfigurationError: for no models, two with the same name, or something that is not a model.
@@ -256,13 +258,12 @@ def run_tests_sync(
     return _loop.run(run_tests(prompt, tests, models, **options))
 
 
-async def _result(
+async def _run_test(
     prompt: PromptUnderTest, test: PromptTest, asker: _AskModel | _AskApp, run: int
 ) -> Result:
-    """Run a test on a model; a failure is data.
+    """Run a test on a model; a failure becomes the result's `error`.
 
-    Whatever is raised becomes the result's `error`, with an empty output. The time until then is
-    part of the result.
+    After a failure, the output is empty. The time until then is part of the result.
     """
     began = time.monotonic()
     output, error = "", None
@@ -291,7 +292,7 @@ class _AskModel:
     def __init__(self, model: RecordedModel, settings: Settings) -> None:
         self.name, self.warnings = model.name, Counter[str]()
         self._model, self._settings = model, settings
-        without = not_taken(model, settings)
+        without = settings_not_sent(model, settings)
         self._images = bool(settings.images) and "images" not in without
         # What is not sent is no part of the key, so that answers are used whatever the file says.
         self._without = frozenset(without)

@@ -71,7 +71,7 @@ class Bill:
         return self._prices.get(model)
 
     def estimate(self, model: str, most: int, characters: float | None, least: int = 0) -> str:
-        """Say the requests, their tokens and the cost.
+        """Return the requests to a model, their tokens and the cost, in words.
 
         The cost is of the prompts alone; it is unknown without a price. With `least`, requests,
         tokens and cost are ranges.
@@ -148,7 +148,7 @@ class Bill:
         return tests, f"generate: {why}at most {tests:,} tests; {cost}"
 
     def words(self, spent: Mapping[str, Usage]) -> str:
-        """Say what was spent; empty for nothing."""
+        """Return in words what was spent; empty for nothing."""
         usage = self._sum(spent)
         return usage_words(usage) if usage.requests else ""
 
@@ -163,7 +163,7 @@ class Bill:
         print_stderr(f"all: spent {usage_words(self._total)}")
 
     def _sum(self, spent: Mapping[str, Usage]) -> Usage:
-        """Add up what models were asked; the cost is None unless all of it is known.
+        """Return the usage of all models; its cost is None unless all of it is known.
 
         Usage without a cost is priced by the user's prices.
         """
@@ -178,12 +178,12 @@ class Bill:
 
 
 def _range(least: int, most: int) -> str:
-    """Write a range of numbers; one number if both are the same."""
+    """Return a range of numbers in words; one number if both are the same."""
     return f"{most:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def _read_prices(path: Path) -> dict[str, _Price]:
-    """Read the file of `--prices`: prices by model.
+    """Return the prices by model in the file of `--prices`.
 
     Raises:
         ConfigurationError: for a file that is not of prices, or larger than 1 MB.
@@ -204,7 +204,7 @@ def _read_prices(path: Path) -> dict[str, _Price]:
 def model_under_test(
     name: str, option: str, requests: Mapping[str, Any], tell: Callable[[str], None] = print_stderr
 ) -> ModelUnderTest:
-    """Make the model `openai:NAME`, or import `MODULE:OBJECT`.
+    """Return the model `openai:NAME`, or import `MODULE:OBJECT`.
 
     The model of `openai:NAME` tells when it cannot be used.
 
@@ -225,7 +225,7 @@ def model_under_test(
 def model_from_option(
     name: str, option: str, requests: Mapping[str, Any], tell: Callable[[str], None] = print_stderr
 ) -> Model:
-    """Make a model that answers messages; see `model_under_test`.
+    """Return a model that answers messages; see `model_under_test`.
 
     Raises:
         ConfigurationError: for a model that does not exist, or a whole app.
@@ -237,20 +237,20 @@ def model_from_option(
 
 
 def generator_of(name: str, requests: Mapping[str, Any]) -> Model:
-    """Make the model of `--model`."""
+    """Return the model of `--model`, which says nothing when it cannot be used."""
     # Its failure ends the command, which then says it.
     return model_from_option(name, "--model", requests, tell=lambda _: None)
 
 
 def optional_model(name: str | None, option: str, requests: Mapping[str, Any]) -> Model | None:
-    """Make the model that an option names; None if it was not given."""
+    """Return the model that an option names; None if the option was not given."""
     return None if name is None else model_from_option(name, option, requests)
 
 
 def models_under_test(
     names: Sequence[str], requests: Mapping[str, Any], max_tokens: int | None
 ) -> list[ModelUnderTest]:
-    """Make the models of `--mut`; say for which of them `--max-tokens` has no effect.
+    """Return the models of `--mut`; print for which of them `--max-tokens` has no effect.
 
     Raises:
         ConfigurationError: for a model that does not exist.

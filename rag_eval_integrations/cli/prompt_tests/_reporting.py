@@ -56,7 +56,7 @@ def report_command(options: ReportOptions) -> int:
             _print_comparison(change, to_stderr=options.form is not None)
         if not changes:
             print_stderr(f"{options.before} has no model of this run: nothing is compared")
-        code = _regressed(changes, gates, unclear=options.fail_on_unclear)
+        code = _check_regressions(changes, gates, unclear=options.fail_on_unclear)
     return max(code, check_thresholds(report, thresholds))
 
 
@@ -142,7 +142,7 @@ def _overview_tables(title: str, rows: Sequence[Row], width: int) -> Iterator[Ta
     most = max(1, (width - _LABELS) // _COLUMN)
     for start in range(0, len(rows), most):
         beside = rows[start : start + most]
-        table = plain_table(title, "", *(f"{_label(row)}>" for row in beside))
+        table = plain_table(title, "", *(f"{_column_heading(row)}>" for row in beside))
         for column in table.columns[1:]:
             column.no_wrap, column.overflow = False, "fold"
         for name in rows[0]:
@@ -151,13 +151,13 @@ def _overview_tables(title: str, rows: Sequence[Row], width: int) -> Iterator[Ta
         yield table
 
 
-def _label(row: Row) -> str:
+def _column_heading(row: Row) -> str:
     """Return the heading of a row's column: its model, and its scenario if it has one."""
     return " / ".join(str(row[name]) for name in ("model", "scenario") if row.get(name))
 
 
 def _cell(cell: object) -> str:
-    """Write a cell of a table: a fraction with one decimal, None as empty."""
+    """Return the text of a table's cell: a fraction with one decimal, None as empty."""
     return "" if cell is None else f"{cell:.1f}" if isinstance(cell, float) else str(cell)
 
 
@@ -219,7 +219,7 @@ def print_failures(failures: Sequence[tuple[str | None, str]], what: str) -> Non
 # --- Gates on what became worse, and thresholds
 
 
-def _regressed(
+def _check_regressions(
     comparisons: Sequence[Comparison], gates: Mapping[str, float], *, unclear: bool
 ) -> int:
     """Print each gate's outcome; return 1 if a score became worse, or may have with `unclear`.
@@ -301,7 +301,7 @@ def check_thresholds(report: Report, thresholds: Sequence[Threshold]) -> int:
 
 
 def _complaint(report: Report, model: str, threshold: Threshold) -> str:
-    """Say what of a model is below a threshold; empty if nothing is.
+    """Return what of a model is below a threshold, in words; empty if nothing is.
 
     A model without any value is below it. Outputs without a verdict are printed.
     """

@@ -77,7 +77,7 @@ def generate_command(options: GenerateOptions) -> int:
     project = None
     if not options.dry_run:
         words = options.author()
-        project = _created(options.prompt_file, options.out, words, options.custom_metric)
+        project = _create_project(options.prompt_file, options.out, words, options.custom_metric)
     generation = Generation(
         options.prompt_file if project is None else project.prompt,
         options.out,
@@ -95,7 +95,7 @@ def generate_command(options: GenerateOptions) -> int:
     return _generate(project, generation, groundtruth, bill)
 
 
-def _created(
+def _create_project(
     prompt_file: Path, folder: Path, author: AuthorWords, custom_metric: str | None
 ) -> Project:
     """Make or continue the folder of a prompt, with its author's words and metric.
@@ -192,7 +192,7 @@ def _run(
         size = None if isinstance(model, App) else characters
         bill.print_estimate("run", model.name, len(tests) * runs, size)
     if dry_run:
-        return _nothing(project)
+        return _end_dry_run(project)
     spent = project.workspace.journal().spent
     with kept(lambda: _kept_replies(project)):
         results = _loop.run(
@@ -224,7 +224,7 @@ def evaluate_command(options: EvaluateOptions) -> int:
         OSError: when a file cannot be read or written.
     """
     bill, project = Bill(options.prices), Project(options.folder, print_stderr)
-    metrics = _metrics(project, options.metric or (), options.metric_var or ())
+    metrics = _load_metrics(project, options.metric or (), options.metric_var or ())
     requests = options.requests()
     return _evaluate(
         project,
@@ -240,7 +240,7 @@ def evaluate_command(options: EvaluateOptions) -> int:
     )
 
 
-def _metrics(
+def _load_metrics(
     project: Project, names: Sequence[str], variables: Sequence[str]
 ) -> list[PromptyMetric]:
     """Load the metric files of `--metric`, with the values of `--metric-var`; print their warnings.
@@ -294,7 +294,7 @@ def _evaluate(
     if agreement_model is not None:
         bill.print_estimate("evaluate", agreement_model.name, tests, characters)
     if dry_run:
-        return _nothing(project)
+        return _end_dry_run(project)
     with kept(lambda: _kept_replies(project)):
         results = _loop.run(
             project.evaluate(
@@ -356,7 +356,7 @@ def all_command(options: AllOptions) -> int:
         stdout().print(_NOTHING)
         return 0
     groundtruth = optional_model(options.groundtruth, "--groundtruth", requests)
-    project = _created(options.prompt_file, out, options.author(), options.custom_metric)
+    project = _create_project(options.prompt_file, out, options.author(), options.custom_metric)
     if _generate(project, generation_of(project.prompt), groundtruth, bill):
         return _FAILED
     # Continue when models or judges failed: the report shows the failures best. Each stage opens
@@ -374,7 +374,7 @@ def all_command(options: AllOptions) -> int:
         max_concurrency=options.max_concurrency,
     )
     project = Project(out, print_stderr)
-    metrics = _metrics(project, options.metric or (), options.metric_var or ())
+    metrics = _load_metrics(project, options.metric or (), options.metric_var or ())
     evaluated = _evaluate(
         project,
         [model_from_option(name, "--judge", requests) for name in options.judge],
@@ -395,7 +395,7 @@ def all_command(options: AllOptions) -> int:
     return max(ran, evaluated, checked)
 
 
-def _nothing(project: Project) -> int:
+def _end_dry_run(project: Project) -> int:
     """Print that nothing was sent or written, close the journal, and return the exit code 0."""
     project.workspace.journal().close()
     stdout().print(_NOTHING)
@@ -403,7 +403,7 @@ def _nothing(project: Project) -> int:
 
 
 def _kept_replies(project: Project) -> str:
-    """Say how many replies an interrupted stage keeps; empty if there is none.
+    """Return in words how many replies an interrupted stage keeps; empty for none.
 
     The journal is closed.
     """
@@ -418,7 +418,7 @@ SECONDS_PER_LINE = 10.0
 def progress(
     what: str, total: Callable[[], int] | None = None, spent: Callable[[], str] = lambda: ""
 ) -> Callable[..., None]:
-    """Make a function that counts an item, and prints the count to stderr every ten seconds.
+    """Return a function that counts an item, and prints the count to stderr every ten seconds.
 
     Args:
         what: the items, in the plural, such as `outputs`.

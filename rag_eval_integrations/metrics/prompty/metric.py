@@ -105,7 +105,7 @@ class PromptyMetric(ModelMetric):
         self.variables: dict[str, object] = dict(variables or {})
         if threshold is not None and not 0 <= threshold <= 1:
             raise ConfigurationError("threshold", threshold, "use a number from 0 to 1")
-        self.judge = None if judge is None else _model(judge)
+        self.judge = None if judge is None else _model_of(judge)
         self.name = name or self.prompt.name
         warn_of_other_range(
             self.prompt.source or self.name, [self.prompt.text], SCALE, "ask for one from 0 to 100"
@@ -141,7 +141,7 @@ class PromptyMetric(ModelMetric):
 
         names = (*VARIABLES, *sorted(self.prompt.variables - set(VARIABLES)))
         values: dict[str, object] = {
-            name: _text(call.metadata[name]) if name in VARIABLES else call.metadata[name]
+            name: _joined_items(call.metadata[name]) if name in VARIABLES else call.metadata[name]
             for name in names
             if call.metadata.get(name) not in (None, "")
         }
@@ -174,7 +174,7 @@ class PromptyMetric(ModelMetric):
         return Measured((self.score(graded, by),), graded.completion.usage)
 
     def _lacking(self, call: RagCall) -> tuple[UnscoredCode, str] | None:
-        """Return code and reason when the call lacks a value that the prompt inserts; else None."""
+        """Return why a call cannot be scored, as code and reason; None if it can."""
         used = self.prompt.variables
         if "output" in used and not (call.response or "").strip():
             what = "has no response" if call.response is None else "has an empty response"
@@ -203,11 +203,11 @@ class PromptyMetric(ModelMetric):
             JudgeError: the judge does not answer.
         """
         from rag_eval_integrations.metrics.prompty.file import (  # noqa: PLC0415  # Jinja
-            kept_inside,
+            escape_section_tags,
             section_names,
         )
 
-        escaped, changed = kept_inside(values, section_names(self.prompt.text))
+        escaped, changed = escape_section_tags(values, section_names(self.prompt.text))
         request = CompletionRequest(
             messages=self.prompt.render(escaped),
             json_schema=self._schema,
@@ -249,23 +249,23 @@ class PromptyMetric(ModelMetric):
 
 
 def _digest(content: object, *, sort_keys: bool = False) -> str:
-    """Return the version of a content: the beginning of its hash."""
+    """Return the first 12 hex digits of a content's hash, as its version."""
     text = json.dumps(content, sort_keys=sort_keys, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _text(value: object) -> object:
-    """Write a list of texts, such as rules, as one text with one item per line."""
+def _joined_items(value: object) -> object:
+    """Return a list of texts, such as rules, as lines; any other value unchanged."""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return "\n".join(value)
     return value
 
 
-def _model(judge: AnyModel) -> ModelBase:
-    """Return the model of a name or object, with retries; refuse a judge that is not a model.
+def _model_of(judge: AnyModel) -> ModelBase:
+    """Return the model that a name or object stands for, with retries; refuse another judge.
 
     Raises:
-        ConfigurationError: it is no judge, or one that only labels sentences.
+        ConfigurationError: it is not a judge, or one that only labels sentences.
     """
     model = judge_from(judge)
     if not isinstance(model, Model):
@@ -333,7 +333,7 @@ def discover_metrics(
 
 
 def distinct(metrics: Iterable[PromptyMetric]) -> list[PromptyMetric]:
-    """Return the metrics after checking that their names are distinct.
+    """Return the metrics; refuse two with the same name.
 
     Raises:
         ConfigurationError: two metrics have the same name; names both files.
