@@ -14,6 +14,7 @@ from rag_eval_integrations.errors import ConfigurationError, whole_number
 from rag_eval_integrations.models._reading import loads
 from rag_eval_integrations.prompt_tests import _upstream as files
 from rag_eval_integrations.prompt_tests._replies import lines_in, read_tests_csv
+from rag_eval_integrations.prompt_tests._spec_lines import inverse_by_rule, inverse_lines, make_spec
 from rag_eval_integrations.prompt_tests.prompt import (
     PromptUnderTest,
     csv_rows_of,
@@ -68,7 +69,7 @@ class Contents:
             "intent": [spec.intent] if spec.intent else [],
             "inputSpec": spec.input_spec,
             "rules": [rule.text for rule in spec.output_rules],
-            "inverseRules": files.inverse_lines(spec),
+            "inverseRules": inverse_lines(spec),
             "tests": files.to_test_rows(self.tests),
             "testOutputs": files.results_to_rows(self.results),
             "testEvals": files.checks_to_rows(self.checks),
@@ -163,7 +164,7 @@ def read_upstream(
         max_rules = _inferred_cut(rows, len(direct))
     elif max_rules >= max(len(direct), len(inverse)):
         max_rules = None
-    spec = files.make_spec(
+    spec = make_spec(
         " ".join(_part_lines(content, "intent")),
         _part_lines(content, "inputSpec"),
         direct,
@@ -211,7 +212,7 @@ def _inverse_rules(content: dict[str, Any]) -> dict[int, str] | list[str]:
     if isinstance(text, str):
         rules = len(_part_lines(content, "rules"))
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        inverse = files.inverse_by_rule(lines, rules)
+        inverse = inverse_by_rule(lines, rules)
         if isinstance(inverse, dict) and inverse and max(inverse) <= rules:
             return inverse
     return _part_lines(content, "inverseRules")

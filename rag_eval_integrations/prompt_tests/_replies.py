@@ -14,8 +14,8 @@ from pydantic import JsonValue
 
 from rag_eval_integrations.errors import InputError, JudgeOutputError
 from rag_eval_integrations.models._reading import json_of, mended, unfenced
+from rag_eval_integrations.prompt_tests._spec_lines import NUMBER
 from rag_eval_integrations.prompt_tests._upstream import (
-    NUMBER,
     inputs_of,
     make_test,
     text_of,

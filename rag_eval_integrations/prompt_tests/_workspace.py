@@ -18,6 +18,7 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.prompt_tests import _upstream as files
 from rag_eval_integrations.prompt_tests._replies import ESCAPED, one_line
 from rag_eval_integrations.prompt_tests._requests import Journal
+from rag_eval_integrations.prompt_tests._spec_lines import inverse_by_rule, make_spec
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, read_content
 from rag_eval_integrations.prompt_tests.records import PromptTest, Spec
 
@@ -117,11 +118,11 @@ class Workspace:
             ConfigurationError: when a file is not UTF-8.
         """
         rules = self.read_lines(files.RULES)
-        return files.make_spec(
+        return make_spec(
             " ".join(self.read_lines(files.INTENT)),
             self.read_lines(files.INPUT_SPEC),
             rules,
-            files.inverse_by_rule(self.read_lines(files.INVERSE_RULES), len(rules)),
+            inverse_by_rule(self.read_lines(files.INVERSE_RULES), len(rules)),
             cut=self.cut(),
         )
 

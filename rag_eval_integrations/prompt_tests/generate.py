@@ -24,6 +24,7 @@ from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests import _upstream as files
 from rag_eval_integrations.prompt_tests._replies import ParsedTests, baseline_text
 from rag_eval_integrations.prompt_tests._requests import RecordedModel, run_jobs
+from rag_eval_integrations.prompt_tests._spec_lines import inverse_by_rule
 from rag_eval_integrations.prompt_tests._spec_stages import (
     write_input_spec,
     write_intent,
@@ -249,7 +250,7 @@ class Generation:
                 f"{self.prompt.name}: {len(rules)} rules but {len(lines)} inverse rules; if you "
                 f"edited the rules, delete {files.INVERSE_RULES} to generate it again"
             )
-        return files.inverse_by_rule(lines, len(rules))
+        return inverse_by_rule(lines, len(rules))
 
     async def spec(self) -> Spec:
         """Run stages 1 to 4, the first three concurrently; return the specification in their files.
