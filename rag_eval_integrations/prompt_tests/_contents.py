@@ -77,7 +77,7 @@ class Contents:
         }
 
     def context(self) -> str:
-        """Write all of it as one PromptPexContext, which `read_upstream` reads back.
+        """Return all contents as the JSON of a PromptPexContext, which `read_upstream` reads.
 
         The prompt's file is empty where it is not inside the context. `maxRules` is the cut, or
         else a number that cuts nothing.

@@ -93,7 +93,7 @@ def report_pieces(report: Report) -> Iterator[str]:
 
 
 def _percent(share: float | None, digits: int = 1) -> str:
-    """Write a share in percent; a dash if it is not known."""
+    """Return a share in percent as text; a dash if it is not known."""
     return "–" if share is None else f"{share:.{digits}%}"
 
 
@@ -219,7 +219,7 @@ def _judge_rows(report: Report) -> Iterator[dict[str, Any]]:
 
 
 def _mean(values: Iterable[float | None]) -> tuple[float | None, int]:
-    """Return the mean of the values that are known, and their number; None and 0 if none is."""
+    """Return the mean of the known values, and their number; None and 0 without any."""
     known = [value for value in values if value is not None]
     return (fmean(known) if known else None), len(known)
 
@@ -331,7 +331,7 @@ def _page_failures(results: Iterable[Result]) -> tuple[int, list[Result]]:
 
 
 def _failure_pages(kept: Sequence[Result]) -> Iterator[dict[str, Any]]:
-    """Yield the failures page by page, 25 on each, numbered from 1 over all pages."""
+    """Yield the pages of failures, 25 on each, numbered from 1 over all pages."""
     for start in range(0, len(kept), _PER_PAGE):
         of_page = kept[start : start + _PER_PAGE]
         failures = [

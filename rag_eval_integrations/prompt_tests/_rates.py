@@ -65,12 +65,12 @@ class Rate:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The four numbers by name."""
+        """The numbers of outputs by outcome."""
         return {"ok": self.ok, "err": self.err, "unknown": self.unknown, "errors": self.errors}
 
     @property
     def words(self) -> str:
-        """The four numbers in words."""
+        """The numbers of outputs by outcome, in words."""
         return (
             f"{counted(self.ok, 'output complies', 'outputs comply')}, {self.err:,} "
             f"{'does' if self.err == 1 else 'do'} not, {self.unknown:,} without a verdict, "
@@ -138,7 +138,7 @@ def is_of_kind(test: PromptTest, by: Tests | None, valid: Collection[str]) -> bo
 
 
 def by_majority(results: Iterable[Result]) -> list[Result]:
-    """Put the verdict of most judges in place of the first judge's.
+    """Return results in which the verdict of most judges counts, not the first judge's.
 
     Verdicts of `ok` and `err` are counted. If there are as many of both, or none, the verdict is
     `unknown`. A result that fewer than two judges judged stays as it is. The judges' own verdicts
@@ -280,8 +280,8 @@ def overview(
         groups.setdefault((result.model, result.test.scenario), []).append(result)
     valid = valid_uids(checks)
     rows = [
-        _overview_row(model, scenario, of_it, valid, "err" if upstream else unknown_as, upstream)
-        for (model, scenario), of_it in groups.items()
+        _overview_row(model, scenario, group, valid, "err" if upstream else unknown_as, upstream)
+        for (model, scenario), group in groups.items()
     ]
     if upstream:
         return without_empty_columns(rows)
@@ -342,7 +342,7 @@ def _overview_row(
 
 
 def _percent(rate: Rate) -> str | None:
-    """Write the compliant share in whole percent; None if it is not known."""
+    """Return the compliant share in whole percent as text; None if it is not known."""
     return None if rate.percent is None else f"{rate.percent}%"
 
 

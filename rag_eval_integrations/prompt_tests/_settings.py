@@ -53,7 +53,7 @@ class Settings:
     """The settings of a prompt's requests."""
 
     parameters: Mapping[str, JsonValue] = field(default_factory=dict)
-    """By name; `seed` is that of the first repetition."""
+    """By name; `seed` is the first repetition's."""
     images: Mapping[str, str] = field(default_factory=dict)
     """Targets of the prompt's Markdown images, as written, with their URLs; the target `{{name}}`
     has no URL before a test is inserted."""

@@ -170,7 +170,7 @@ for. One clear violation is enough for ERR; without any, it is OK.
 
 @dataclass(frozen=True)
 class NonCompliance:
-    """Asks a judge whether an output complies with the rules or the prompt.
+    """The question whether an output complies with the rules or the prompt.
 
     Args:
         basis: `rules` for the output rules and the input specification, as in PromptPex's paper;
@@ -240,7 +240,7 @@ if the input keeps all of the description, ERR if it breaks any part.
 
 
 class InputValidity:
-    """Asks a judge whether a test's input is valid."""
+    """The question whether a test's input is valid."""
 
     async def judge(self, spec: Spec, test: PromptTest, judge: Model) -> Judged:
         """Judge one test; `unknown` without an input specification, and no judge is asked.
@@ -267,7 +267,7 @@ the rule adds something, changes something or contradicts the prompt.
 
 
 class RuleGroundedness:
-    """Asks a judge whether the prompt states or implies a rule."""
+    """The question whether the prompt states or implies a rule."""
 
     async def judge(self, prompt: PromptUnderTest, rule: Rule, judge: Model) -> Judged:
         """Judge one rule; a judge that does not answer gives `unknown`."""
@@ -286,7 +286,7 @@ Answer the user's input. Your answer has to keep these rules:
 
 
 class SpecAgreement:
-    """Asks a judge whether answers made from the specification alone comply with the prompt."""
+    """The question whether answers made from the specification alone comply with the prompt."""
 
     async def judge(
         self,
@@ -331,7 +331,7 @@ OWN_METRICS = Path(__file__).parent / "metrics"
 
 
 class PromptEvaluation:
-    """Evaluates a prompt's outputs, tests and rules with judges.
+    """An evaluation of a prompt's outputs, tests and rules by judges.
 
     Args:
         prompt: the prompt under test, in any form that `PromptUnderTest.of` accepts.
@@ -538,7 +538,7 @@ def _metric_result(metric: PromptyMetric, judge: Model, **values: Any) -> Metric
 def _with_judgements(result: Result, judgements: Sequence[Judged | MetricResult]) -> Result:
     """Return a result with new verdicts and metrics in place of earlier ones.
 
-    The first verdict is that on compliance. Earlier verdicts stay if there is no new one, and
+    The first verdict is the one that counts. Earlier verdicts stay if there is no new one, and
     earlier metrics if they are not measured again.
     """
     verdicts = [judgement for judgement in judgements if isinstance(judgement, Judged)]

@@ -133,7 +133,7 @@ logger = logger_of(__name__)
 
 
 class Generation:
-    """Generates rules and tests for a prompt, stage by stage, in a folder.
+    """The generation of rules and tests for a prompt, stage by stage, in a folder.
 
     Every stage can be called on its own; it reads the earlier stages' files and runs those that
     are missing. A stage whose file exists reads the file: edit it, or delete it to run the stage

@@ -268,8 +268,8 @@ class Project:
                 self.prompt, tests, models, journal=journal, tell=self._tell, **options
             )
         every = choice == Choice() and baseline and max_tests is None
-        some = None if every else {test.uid for test in tests}
-        self._set_aside({result.model for result in results}, some)
+        uids = None if every else {test.uid for test in tests}
+        self._set_aside({result.model for result in results}, uids)
         self.workspace.write_json(files.RESULTS, files.results_to_rows(results))
         return results
 
@@ -288,16 +288,16 @@ class Project:
         checks = self._checks(tests) if choice.only_valid else []
         return choice.of(tests, lambda test: test, checks)[:max_tests]
 
-    def _set_aside(self, models: set[str], some: set[str] | None) -> None:
+    def _set_aside(self, models: set[str], uids: set[str] | None) -> None:
         """Copy results that a run is going to replace to a new file.
 
-        These are results of other models, and of other tests if only `some` were run. The whole
-        file of results is copied. The new file is `test_results.N.json` with the first free number,
-        and a notice names it. Nothing happens if there are no such results.
+        These are results of other models, and of other tests if only those of `uids` were run. The
+        whole file of results is copied. The new file is `test_results.N.json` with the first free
+        number, and a notice names it. Nothing happens if there are no such results.
         """
         rows = self.workspace.rows(files.RESULTS)
         others = sorted({str(row.get("model")) for row in rows} - models)
-        if some is not None and any(str(row.get("testuid")) not in some for row in rows):
+        if uids is not None and any(str(row.get("testuid")) not in uids for row in rows):
             others.append("other tests")
         if others:
             paths = (self.workspace.path(f"test_results.{n}.json") for n in itertools.count(1))

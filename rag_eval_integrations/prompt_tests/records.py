@@ -206,7 +206,7 @@ class Result(Record):
 
     @property
     def verdicts(self) -> list[Judged]:
-        """The verdicts of all judges on compliance, that of the first judge first."""
+        """The verdicts of all judges on compliance, the first judge's first."""
         return [verdict for verdict in (self.compliance, *self.others) if verdict is not None]
 
 

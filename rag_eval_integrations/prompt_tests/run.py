@@ -140,7 +140,7 @@ class _NamedModel(WrappedModel):
 class _NamedApp:
     """An app under another name, with the version that its class may declare.
 
-    The version is that of everything else that an answer depends on; only answers recorded with
+    The version stands for everything else that an answer depends on; only answers recorded with
     the same version are reused.
     """
 
@@ -287,14 +287,14 @@ async def _run_test(
 
 
 class _AskModel:
-    """Asks one model under test, and counts the warnings of its answers."""
+    """A model under test with the prompt's settings, and the warnings of its answers."""
 
     def __init__(self, model: RecordedModel, settings: Settings) -> None:
         self.name, self.warnings = model.name, Counter[str]()
         self._model, self._settings = model, settings
         without = settings_not_sent(model, settings)
         self._images = bool(settings.images) and "images" not in without
-        # What is not sent is no part of the key, so that answers are used whatever the file says.
+        # What is not sent is not part of the key, so that answers are used whatever the file says.
         self._without = frozenset(without)
         who = f"{model.name}: does not pass on {', '.join(without)}"
         self.notes = (f"{who}; its own settings are tested",) if without else ()
@@ -332,7 +332,7 @@ class _AskModel:
 
 
 class _AskApp:
-    """Asks one app, whose answers are recorded with the documents that it retrieved."""
+    """An app under test, whose answers are recorded with the documents that it retrieved."""
 
     def __init__(self, app: App, settings: Settings, journal: Journal) -> None:
         self.name, self.warnings = app.name, Counter[str]()
@@ -354,7 +354,7 @@ class _AskApp:
         new one is recorded. What the app raises is raised and not recorded.
         """
         app, journal = self._app, self._journal
-        # The version is that of everything else that an answer depends on, if its class has one.
+        # The version, if its class has one, stands for everything else that an answer depends on.
         version = app.version if hasattr(app, "version") else None
         key = digest(repr([self.name, version, prompt.id, sorted(values.items()), run]))
 

@@ -49,7 +49,7 @@ class _Price(BaseModel):
 
 
 class Bill:
-    """Says what stages are going to cost at most, and what they have cost.
+    """What stages are going to cost at most, and what they have cost.
 
     Args:
         prices: a JSON or YAML file `{MODEL: {input: 0.15, output: 0.6}}`, in US dollars per million

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rag_eval_integrations.prompt_tests.records import Choice, Direction
 
 
-def _valued(section: str, metavar: str, help_: str, *names: str, **settings: Any) -> Any:
+def _value_option(section: str, metavar: str, help_: str, *names: str, **settings: Any) -> Any:
     """Declare an option with a value."""
     return option(section, help_, *names, metavar=metavar, **settings)
 
@@ -34,21 +34,21 @@ def _flag(section: str, help_: str, *names: str, default: bool | None = False) -
 
 
 _TESTS, _JUDGE, _CHECKS = "Tests", "Judge", "Checks"
-_input = partial(_valued, "Input")
-_test = partial(_valued, _TESTS)
-_mut = partial(_valued, "Models under test")
-_judge = partial(_valued, _JUDGE)
-_metric = partial(_valued, "Metrics")
-_limit = partial(_valued, "Requests and limits")
-_check = partial(_valued, _CHECKS)
-_output = partial(_valued, "Output")
+_input = partial(_value_option, "Input")
+_test = partial(_value_option, _TESTS)
+_mut = partial(_value_option, "Models under test")
+_judge = partial(_value_option, _JUDGE)
+_metric = partial(_value_option, "Metrics")
+_limit = partial(_value_option, "Requests and limits")
+_check = partial(_value_option, _CHECKS)
+_output = partial(_value_option, "Output")
 _WORDS = "TEXT|@FILE"
 
 # --- Groups that several commands have
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Put:
+class _PromptFile:
     prompt_file: Path = argument("The prompt under test (.prompty, .md, .prompt.yml).", "PUT")
 
 
@@ -235,7 +235,7 @@ class _Choosing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GenerateOptions(_Put, _Out, _Baseline, _Requests):
+class GenerateOptions(_PromptFile, _Out, _Baseline, _Requests):
     """Generate rules and tests; a stage whose file exists is not run again.
 
     Without --effort, 3 tests are made per rule, 3 rules per request, for all rules.
@@ -362,7 +362,7 @@ class AllOptions(GenerateOptions, _Running, _OutputJudging, _Verdicts):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MetricsOptions(_Put):
+class MetricsOptions(_PromptFile):
     """List the metric files next to a prompt, with warnings."""
 
 

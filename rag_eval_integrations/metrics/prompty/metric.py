@@ -57,7 +57,7 @@ class GradedReply:
     completion: Completion
     stopped: tuple[UnscoredCode, str] | None = None
     """Code and reason of a reply that was refused or cut off, and so is not read; else None."""
-    kept_inside: tuple[str, ...] = ()
+    escaped_variables: tuple[str, ...] = ()
     """Variables whose values held a tag of the metric's own sections, which was escaped."""
 
 
@@ -242,7 +242,7 @@ class PromptyMetric(ModelMetric):
             method="verdict" if verdict else "score",
             warnings=tuple(
                 f"`{name}` holds a tag of the metric's own sections, which was escaped"
-                for name in graded.kept_inside
+                for name in graded.escaped_variables
             ),
             by=by.model_copy(update={"prompt_version": f"{self.name}@{self.version}"}),
         )
