@@ -388,7 +388,7 @@ def _failure_fields(result: Result, number: int) -> dict[str, Any]:
 
 
 def _shortened(text: str) -> str:
-    """Return a text as it stands on the page, after 2,000 characters cut, with how much follows."""
+    """Return a text for the page, cut after 2,000 characters, with how much follows."""
     if len(text) <= _TEXT:
         return shown(text)
     return f"{shown(text[:_TEXT])} … ({len(text) - _TEXT:,} more characters)"

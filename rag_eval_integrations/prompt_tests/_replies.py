@@ -39,7 +39,7 @@ _LONGEST_REFUSAL = 600
 
 
 def is_refusal(text: str) -> bool:
-    """Return whether a whole reply is a refusal: short, and with the beginning of a refusal.
+    """Return whether a whole reply is a refusal: it is short, and begins like one.
 
     A rule that quotes a refusal ("The output should begin with 'I'm sorry'") is not one.
     """

@@ -63,7 +63,7 @@ ModelUnderTest = Model | App
 
 
 def model_of(model: object, *, name: str | None = None) -> ModelUnderTest:
-    """Make a model under test.
+    """Return the model under test that a name, an object or a function stands for.
 
     Args:
         model: `openai:MODEL`; a `Model`; an `App`; a LangChain chat model, chain or retrieval app;
@@ -358,7 +358,7 @@ class _AskApp:
         version = app.version if hasattr(app, "version") else None
         key = digest(repr([self.name, version, prompt.id, sorted(values.items()), run]))
 
-        async def make() -> tuple[str, tuple[str, ...]]:
+        async def recorded_answer() -> tuple[str, tuple[str, ...]]:
             """Return the journal's answer, or ask the app and record the answer and its usage."""
             known = journal.get(key)
             if isinstance(known, dict):
@@ -370,4 +370,4 @@ class _AskApp:
             journal.record(key, self.name, answer)
             return call.response or "", contexts
 
-        return await self._flights.get(key, make)
+        return await self._flights.get(key, recorded_answer)

@@ -242,7 +242,7 @@ def _refusal(node: nodes.Node) -> str | None:
 
 
 def _check_size(size: int) -> None:
-    """Refuse a text that grows too long."""
+    """Refuse a size that is beyond the limit of a rendered text."""
     if size > _MOST_CHARACTERS:
         raise SecurityError(f"the text grows beyond {_MOST_CHARACTERS:,} characters")
 
@@ -385,7 +385,7 @@ class _Environment(ImmutableSandboxedEnvironment):
     intercepted_unops = frozenset(["+", "-"])
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        """Compute an operation within the budget; numbers are bounded."""
+        """Compute an operation; numbers and the length of texts are bounded."""
         if operator == "+" and all(isinstance(side, str | list | tuple) for side in (left, right)):
             _check_size(len(left) + len(right))
         else:

@@ -83,7 +83,7 @@ def read_yaml(text: str, first_line: int = 1) -> YamlText:
 
 
 def inputs_of(declared: object, line: int | None = None) -> dict[str, Input]:
-    """Read `inputs` in any of its three forms; without `inputs` there are none.
+    """Return the inputs that a file's `inputs` declare, in any of three forms; empty for None.
 
     `line` is the line of the file that errors name.
 
@@ -441,7 +441,7 @@ def _replaced_literally(text: str, values: Mapping[str, object]) -> str:
     """Return a text with `{{name}}` replaced by its value, and everything else unchanged."""
 
     def inserted(match: re.Match[str]) -> str:
-        """Write the value of a place; an unknown place stays."""
+        """Return the value of a place as text; an unknown place unchanged."""
         value = values.get(match[1], match[0])
         if isinstance(value, str):
             return value

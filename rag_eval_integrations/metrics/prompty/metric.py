@@ -156,7 +156,7 @@ class PromptyMetric(ModelMetric):
         return self.prompt.missing(self.values(call))
 
     def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
-        """Return the score without a value."""
+        """Return the metric's score without a value, for a reason."""
         by = by.model_copy(update={"prompt_version": f"{self.name}@{self.version}"})
         return (Score(name=self.name, status="unscored", unscored=code, reason=reason, by=by),)
 
