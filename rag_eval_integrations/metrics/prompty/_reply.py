@@ -130,16 +130,16 @@ def read_score(text: str) -> Reading:
     whole = text.strip()
     if not whole:
         return Reading(problem="judge_output_invalid", reason="the reply is empty")
-    end = whole[-_MOST_READ:]
-    content, problem = _object_with_score(end)
+    tail = whole[-_MOST_READ:]
+    content, problem = _object_with_score(tail)
     if content is not None:
         return _object_reading(content)
     if problem:
         return Reading(problem="judge_output_invalid", reason=problem)
-    match = _WHOLE_REPLY.match(end)
+    match = _WHOLE_REPLY.match(tail)
     if match is not None:
         return _match_reading(match, "")
-    spoken = _score_in_words(end)
+    spoken = _score_in_words(tail)
     if spoken is not None:
         return _match_reading(spoken, whole)
     verdict = read_verdict(whole)
@@ -181,7 +181,7 @@ def _score_in_words(text: str) -> re.Match[str] | None:
     """Return the match of the last score in prose; None if there is none."""
 
     def without_range(match: re.Match[str]) -> str:
-        """Return a space for a range; what only looks like one stays."""
+        """Replace a range by a space; keep what only looks like a range."""
         falls = float(match[1]) >= float(match[2])
         return match[0] if falls and _FALLING.match(match[0]) else " "
 

@@ -247,7 +247,7 @@ def _check_size(size: int) -> None:
         raise SecurityError(f"the text grows beyond {_MOST_CHARACTERS:,} characters")
 
 
-def _checked_number(value: Any) -> Any:
+def _bounded_number(value: Any) -> Any:
     """Return a number; refuse anything else, since `%` formats texts and `*` repeats them."""
     if isinstance(value, Undefined):
         str(value)  # raises an error with its name
@@ -259,7 +259,7 @@ def _checked_number(value: Any) -> Any:
 # --- Values as text
 
 
-def _insertion(value: Any) -> Any:
+def _insertable(value: Any) -> Any:
     """Return what is inserted for a value: text and numbers unchanged, anything else as JSON.
 
     Raises:
@@ -305,7 +305,7 @@ def _join(parts: Iterable[Any], d: str = "", attribute: str | int | None = None)
     items: Iterable[Any] = parts
     if attribute is not None:
         items = [p[attribute] if isinstance(p, dict | list) else p for p in parts]  # type: ignore[index]
-    text = d.join([str(_insertion(item)) for item in items])
+    text = d.join([str(_insertable(item)) for item in items])
     _check_size(len(text))
     return text
 
@@ -314,7 +314,7 @@ def _round(value: Any, precision: object = 0, method: str = "common") -> Any:
     """Round a number as Jinja's `round` does, to a limited number of places."""
     if not isinstance(precision, int) or abs(precision) > _MOST_PLACES:
         raise SecurityError(f"round takes from -{_MOST_PLACES} to {_MOST_PLACES} places")
-    return FILTERS["round"](_checked_number(value), precision, method)
+    return FILTERS["round"](_bounded_number(value), precision, method)
 
 
 def _reverse(value: Any) -> Any:
@@ -324,12 +324,12 @@ def _reverse(value: Any) -> Any:
 
 def _text_filter(make: Callable[..., Any]) -> Callable[..., Any]:
     """Return a filter that takes any value as the text that would be inserted."""
-    return lambda value, *given, **options: make(str(_insertion(value)), *given, **options)
+    return lambda value, *given, **options: make(str(_insertable(value)), *given, **options)
 
 
 def _number_test(make: Any) -> Callable[..., Any]:
     """Return a test that takes numbers alone: `%` would format a text."""
-    return lambda value, *given: make(_checked_number(value), *given)
+    return lambda value, *given: make(_bounded_number(value), *given)
 
 
 def _list_filter(make: Callable[..., Any]) -> Callable[..., Any]:
@@ -389,11 +389,11 @@ class _Environment(ImmutableSandboxedEnvironment):
         if operator == "+" and all(isinstance(side, str | list | tuple) for side in (left, right)):
             _check_size(len(left) + len(right))
         else:
-            left, right = _checked_number(left), _checked_number(right)
+            left, right = _bounded_number(left), _bounded_number(right)
         return super().call_binop(context, operator, left, right)
 
     def call_unop(self, context: Any, operator: str, arg: Any) -> Any:
-        return super().call_unop(context, operator, _checked_number(arg))
+        return super().call_unop(context, operator, _bounded_number(arg))
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """Return an attribute, a mapping's key first; refuse a method."""
@@ -435,4 +435,4 @@ def _environment() -> _Environment:
 @pass_context  # so that Jinja cannot call it while it compiles
 def _finalize(context: object, value: Any) -> Any:
     """Return what a template inserts for a value; Jinja calls this for every expression."""
-    return _insertion(value)
+    return _insertable(value)
