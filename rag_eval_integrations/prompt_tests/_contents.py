@@ -14,6 +14,7 @@ from rag_eval_integrations.errors import ConfigurationError, whole_number
 from rag_eval_integrations.models._reading import loads
 from rag_eval_integrations.prompt_tests import _upstream as files
 from rag_eval_integrations.prompt_tests._replies import lines_in, read_tests_csv
+from rag_eval_integrations.prompt_tests._spec_lines import inverse_by_rule, inverse_lines, make_spec
 from rag_eval_integrations.prompt_tests.prompt import (
     PromptUnderTest,
     csv_rows_of,
@@ -68,7 +69,7 @@ class Contents:
             "intent": [spec.intent] if spec.intent else [],
             "inputSpec": spec.input_spec,
             "rules": [rule.text for rule in spec.output_rules],
-            "inverseRules": files.inverse_lines(spec),
+            "inverseRules": inverse_lines(spec),
             "tests": files.to_test_rows(self.tests),
             "testOutputs": files.results_to_rows(self.results),
             "testEvals": files.checks_to_rows(self.checks),
@@ -76,7 +77,7 @@ class Contents:
         }
 
     def context(self) -> str:
-        """Write all of it as one PromptPexContext, which `read_upstream` reads back.
+        """Return all contents as the JSON of a PromptPexContext, which `read_upstream` reads.
 
         The prompt's file is empty where it is not inside the context. `maxRules` is the cut, or
         else a number that cuts nothing.
@@ -138,7 +139,7 @@ def read_upstream(
     if is_github_file(path.name):
         return _read_github(path)
     lost: list[str] = []
-    content = (_folder if path.is_dir() else _context)(path, lost)
+    content = (_read_folder if path.is_dir() else _read_context)(path, lost)
     folder = path if path.is_dir() else path.parent
     prompts = _prompts_in(folder)
     of_folder = prompt is None and path.is_dir() and len(prompts) == 1
@@ -157,25 +158,27 @@ def read_upstream(
         options = content.get("options")
         given = files.whole_of(options, "maxRules") if isinstance(options, dict) else None
         max_rules = None if given is None or given < 0 else given
-    rows = _rows(content, "tests", lost) or _rows(content, "promptPexTests", lost)
-    direct, inverse = _lines(content, "rules"), _inverse(content)
+    rows = _part_rows(content, "tests", lost) or _part_rows(content, "promptPexTests", lost)
+    direct, inverse = _part_lines(content, "rules"), _inverse_rules(content)
     if max_rules is None:
-        max_rules = _cut_of(rows, len(direct))
+        max_rules = _inferred_cut(rows, len(direct))
     elif max_rules >= max(len(direct), len(inverse)):
         max_rules = None
-    spec = files.make_spec(
-        " ".join(_lines(content, "intent")),
-        _lines(content, "inputSpec"),
+    spec = make_spec(
+        " ".join(_part_lines(content, "intent")),
+        _part_lines(content, "inputSpec"),
         direct,
         inverse,
         cut=max_rules,
     )
     tests = files.from_test_rows(rows, under_test, spec, lost)
     # Expected outputs are listed with the results, but their model is not under test.
-    outputs = [row for row in _rows(content, "testOutputs", lost) if not row.get("isGroundtruth")]
+    outputs = [
+        row for row in _part_rows(content, "testOutputs", lost) if not row.get("isGroundtruth")
+    ]
     results = files.results_from_rows(outputs, under_test, spec, tests, lost)
-    checks = files.checks_from_rows(_rows(content, "testEvals", lost), under_test, spec, tests)
-    rules = files.rule_checks_from_rows(_rows(content, "ruleEvals", lost))
+    checks = files.checks_from_rows(_part_rows(content, "testEvals", lost), under_test, spec, tests)
+    rules = files.rule_checks_from_rows(_part_rows(content, "ruleEvals", lost))
     metrics = _metric_files(content, lost) if whole else {}
     return Contents(
         under_test, spec, tests, results, checks, rules, max_rules, prompt_file, metrics, lost
@@ -199,24 +202,24 @@ def _read_github(path: Path) -> Contents:
     return Contents(prompt, Spec(), tests, lost=lost)
 
 
-def _inverse(content: dict[str, Any]) -> dict[int, str] | list[str]:
-    """Read inverse rules; ours are numbered by their rules if some rules have none.
+def _inverse_rules(content: dict[str, Any]) -> dict[int, str] | list[str]:
+    """Return a context's inverse rules, by the number of their rule or in the rules' order.
 
-    By number if every line has one, there are fewer lines than rules and no number is above the
-    number of rules; otherwise the lines in order. Empty if the part is missing.
+    They are numbered if every line has a number, there are fewer lines than rules and no number is
+    above the number of rules. Empty if the part is missing.
     """
-    text = _unwrapped(content.get("inverseRules"))
+    text = _file_content(content.get("inverseRules"))
     if isinstance(text, str):
-        rules = len(_lines(content, "rules"))
+        rules = len(_part_lines(content, "rules"))
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        inverse = files.inverse_by_rule(lines, rules)
+        inverse = inverse_by_rule(lines, rules)
         if isinstance(inverse, dict) and inverse and max(inverse) <= rules:
             return inverse
-    return _lines(content, "inverseRules")
+    return _part_lines(content, "inverseRules")
 
 
-def _cut_of(rows: Sequence[files.Row], rules: int) -> int | None:
-    """Tell from the tests' directions to which number the rules were cut; None if to none.
+def _inferred_cut(rows: Sequence[files.Row], rules: int) -> int | None:
+    """Infer from the tests' directions how many rules PromptPex numbered first; None for all.
 
     None also without tests of inverse rules, or if the directions do not fit any cut. A cut lies
     between the largest number of a rule that is not inverse, and the smallest of one that is. Where
@@ -236,8 +239,8 @@ def _cut_of(rows: Sequence[files.Row], rules: int) -> int | None:
     return min(max(half, least), most)
 
 
-def _folder(path: Path, lost: list[str]) -> dict[str, Any]:
-    """Read the files of a PromptPex folder, as a context: its context file, and the separate files.
+def _read_folder(path: Path, lost: list[str]) -> dict[str, Any]:
+    """Read a folder of PromptPex's files into one context.
 
     A separate file replaces the same part of the context. Of several forms of a file, the first of
     `.json`, `.json.gz`, `.csv` and `.csv.gz` is read.
@@ -246,21 +249,21 @@ def _folder(path: Path, lost: list[str]) -> dict[str, Any]:
         ConfigurationError: for a folder without any of the files, or a file that cannot be parsed.
     """
     context = path / files.CONTEXT
-    content = dict(_context(context, lost)) if context.is_file() else {}
+    content = dict(_read_context(context, lost)) if context.is_file() else {}
     for key, (name, _) in PARTS.items():
         stem = name.removesuffix(".json")
         for suffix in ("",) if stem == name else (".json", ".json.gz", ".csv", ".csv.gz"):
             file = path / f"{stem}{suffix}"
             if file.is_file():
-                content[key] = _read(file, lost)
+                content[key] = _read_file(file, lost)
                 break
     if not content:
         raise ConfigurationError("path", str(path), "contains none of PromptPex's files")
     return content
 
 
-def _context(path: Path, lost: list[str]) -> dict[str, Any]:
-    """Read a context file, or a file of tests or results alone, as a context with one part.
+def _read_context(path: Path, lost: list[str]) -> dict[str, Any]:
+    """Read a context file; a file of tests or results alone becomes a context with one part.
 
     A list is of results if its first row has an `output`, else of tests.
 
@@ -268,7 +271,7 @@ def _context(path: Path, lost: list[str]) -> dict[str, Any]:
         ConfigurationError: for a file that is neither an object nor a list, or cannot be parsed.
         InputError: for a list with anything but objects.
     """
-    content = _read(path, lost)
+    content = _read_file(path, lost)
     if isinstance(content, list):  # a tests or results file alone
         rows = files.rows_of(content, str(path))
         return {"testOutputs" if rows and "output" in rows[0] else "tests": rows}
@@ -277,68 +280,68 @@ def _context(path: Path, lost: list[str]) -> dict[str, Any]:
     return content
 
 
-def _read(path: Path, lost: list[str]) -> Any:
-    """Read a file by its suffix, as `read_content`; CSV also as a model writes it."""
-    return read_content(path, "path", csv_rows=partial(_csv, lost=lost))
+def _read_file(path: Path, lost: list[str]) -> Any:
+    """Read a file by its suffix, as `read_content` does; CSV may be as a model writes it."""
+    return read_content(path, "path", csv_rows=partial(_csv_rows, lost=lost))
 
 
-def _csv(text: str, lost: list[str]) -> list[dict[str, str]]:
-    """Read CSV rows, also as a model writes them in a table that begins with `ruleid,testid`."""
+def _csv_rows(text: str, lost: list[str]) -> list[dict[str, str]]:
+    """Read CSV rows; a table that begins with `ruleid,testid` may be as a model writes it."""
     first = text.lstrip().partition("\n")[0]
     if first.replace(" ", "").startswith(("ruleid,testid", '"ruleid","testid"')):
-        return _table(text, lost)
+        return _tests_table(text, lost)
     return csv_rows_of(text)
 
 
-def _table(text: str, lost: list[str]) -> list[dict[str, str]]:
-    """Read a table of tests; a row whose cells do not fit the columns is lost."""
+def _tests_table(text: str, lost: list[str]) -> list[dict[str, str]]:
+    """Read a table of tests; a row that does not fit the columns gives a reason in `lost`."""
     table = read_tests_csv(text)
     lost += table.lost
     return table.rows
 
 
-def _unwrapped(value: Any) -> Any:
-    """Return the text of a file inside a context; a file that PromptPex only names has none.
+def _file_content(value: Any) -> Any:
+    """Return the content of a file inside a context; None if the file is only named.
 
-    None for such a file; a value that is not a file is returned unchanged.
+    A value that is not a file is returned unchanged.
     """
     is_file = isinstance(value, dict) and bool({"filename", "content"} & set(value))
     return value.get("content") if is_file else value
 
 
-def _rows(content: dict[str, Any], key: str, lost: list[str]) -> list[dict[str, Any]]:
+def _part_rows(content: dict[str, Any], key: str, lost: list[str]) -> list[dict[str, Any]]:
     """Return the rows of a part of the context; empty if it is missing or blank.
 
     Raises:
         ConfigurationError: for a text that cannot be parsed.
         InputError: for anything but a list of objects.
     """
-    value = _unwrapped(content.get(key))
+    value = _file_content(content.get(key))
     if isinstance(value, str):
-        value = _parsed(value, key, lost) if value.strip() else None
+        value = _parsed_part(value, key, lost) if value.strip() else None
     return [] if value is None else files.rows_of(value, key)
 
 
-def _parsed(text: str, key: str, lost: list[str]) -> Any:
-    """Parse a text that holds JSON, or tests as CSV, which only the part `tests` can be.
+def _parsed_part(text: str, key: str, lost: list[str]) -> Any:
+    """Parse the text of a context's part: JSON, or for `tests` also CSV.
 
     Raises:
         ConfigurationError: for a text that is not JSON.
     """
     if key == "tests" and text.lstrip()[:1] not in ("[", "{"):
-        return _table(text, lost)
+        return _tests_table(text, lost)
     try:
         return loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigurationError("context", key, f"cannot be read: {error}") from error
 
 
-def _lines(content: dict[str, Any], key: str) -> list[str]:
-    """Return the lines of a text of the context; empty if it is missing.
+def _part_lines(content: dict[str, Any], key: str) -> list[str]:
+    """Return the lines of a part of the context; empty if it is missing.
 
     A list is taken as it is. A text loses bullets, numbers, headings, comments and empty lines.
     """
-    value = _unwrapped(content.get(key))
+    value = _file_content(content.get(key))
     if isinstance(value, list):
         return [files.text_of({key: item}, key) for item in value]
     return lines_in(value) if isinstance(value, str) else []
@@ -359,7 +362,7 @@ def _prompt_file(content: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def _safe_name(given: object) -> str:
-    """Return a name from outside without its folders, with unsafe characters as `_`.
+    """Return a file name from a context without its folders, and with unsafe characters as `_`.
 
     It has at most 100 characters, the last ones, and no dot in front; empty for no name.
     """
@@ -368,7 +371,7 @@ def _safe_name(given: object) -> str:
 
 
 def _metric_files(content: dict[str, Any], lost: list[str]) -> dict[str, str]:
-    """Return the texts of the metric files inside a context by their names, which are made safe.
+    """Return the texts of a context's metric files by their names, which are made safe.
 
     A file whose name does not end in `.metric.prompty` is left out, with a reason in `lost`; one
     without a text is ignored.

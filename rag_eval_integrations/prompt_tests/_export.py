@@ -27,7 +27,7 @@ from rag_eval_integrations.prompt_tests.records import PromptTest, as_text, dige
 
 @dataclass(frozen=True)
 class Source(Contents):
-    """Everything that a folder holds, as an export needs it."""
+    """Everything that an export can draw on: a folder's contents, its metrics and a model."""
 
     metrics: Sequence[PromptyMetric] = ()
     model: str | None = None
@@ -39,7 +39,7 @@ class Source(Contents):
         """Return a test's values of all inputs, defaults and scenario included."""
         return self.prompt.values(test.inputs, self.prompt.parameters(test.scenario))
 
-    def output(self, test: PromptTest) -> tuple[str, str]:
+    def expected_output(self, test: PromptTest) -> tuple[str, str]:
         """Return the expected output and who wrote it: `groundtruth`, `generator` or nobody.
 
         An output that the judges refused is not used. Both texts are empty if nobody wrote one.
@@ -48,12 +48,12 @@ class Source(Contents):
             return test.usable_groundtruth, "groundtruth"
         return test.expected, "generator" if test.expected else ""
 
-    def say_unchecked(self, what: str) -> None:
-        """Note how many expected outputs have not been checked by anyone; nothing if all have been.
+    def note_unchecked(self, what: str) -> None:
+        """Add a note of how many expected outputs nobody has checked; none if all are checked.
 
-        The sentence, which begins with `what`, is added to `notes`.
+        The note begins with `what`.
         """
-        unchecked = sum(self.output(test)[1] != "groundtruth" for test in self.tests)
+        unchecked = sum(self.expected_output(test)[1] != "groundtruth" for test in self.tests)
         if unchecked:
             self.notes.append(
                 f"{what} of {unchecked} tests is what their generator expects, unchecked or empty; "
@@ -84,10 +84,10 @@ def export_tests(source: Source, to: str) -> Exported:
         ConfigurationError: for an unknown format, or a prompt or tests that the format cannot hold.
     """
     formats: dict[str, Callable[[Source], dict[str, str]]] = {
-        "openai": _openai,
-        "csv": _csv,
-        "pytest": _pytest,
-        "langsmith": _langsmith,
+        "openai": _to_openai,
+        "csv": _to_csv,
+        "pytest": _to_pytest,
+        "langsmith": _to_langsmith,
     }
     if to not in formats:
         raise ConfigurationError("--to", to, f"use {', '.join(formats)}")
@@ -97,7 +97,7 @@ def export_tests(source: Source, to: str) -> Exported:
 # --- Tables and data sets
 
 
-def _csv(source: Source) -> dict[str, str]:
+def _to_csv(source: Source) -> dict[str, str]:
     """Write the tests as CSV, a column per input.
 
     An input with the name of another column has none of its own. A cell that a spreadsheet would
@@ -112,7 +112,9 @@ def _csv(source: Source) -> dict[str, str]:
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
     guarded = 0
-    for cells in (names, *([as_text(row.get(name)) for name in names] for row in rows)):
+    header = {name: name for name in names}
+    for row in (header, *rows):
+        cells = [as_text(row.get(name)) for name in names]
         guarded += sum(cell.lstrip().startswith(FORMULA) for cell in cells)
         writer.writerow(f"'{c}" if c.lstrip().startswith(FORMULA) else c for c in cells)
     if guarded:
@@ -123,16 +125,16 @@ def _csv(source: Source) -> dict[str, str]:
     return {"tests.csv": out.getvalue()}
 
 
-def _langsmith(source: Source) -> dict[str, str]:
+def _to_langsmith(source: Source) -> dict[str, str]:
     """Write the tests as LangSmith examples: one line of JSON per test.
 
     `outputs` is null without an expected output; unchecked ones are noted. The split into `train`
     and `test` depends only on inputs and scenario, so it is the same in every export.
     """
-    source.say_unchecked("the output")
+    source.note_unchecked("the output")
     lines = []
     for test in source.tests:
-        output, written_by = source.output(test)
+        output, written_by = source.expected_output(test)
         # As in PromptPex, three quarters are for training; equal inputs are always on one side.
         share = int(digest(json.dumps([test.inputs, test.scenario], sort_keys=True))[:8], 16)
         row = {
@@ -174,16 +176,17 @@ Rules:
 {rules}"""
 
 
-def _openai(source: Source) -> dict[str, str]:
-    """Write the requests that create an evaluation, and run it on a model with all tests.
+def _to_openai(source: Source) -> dict[str, str]:
+    """Write the two requests that create OpenAI's evaluation, and run it with all tests.
 
     There are two files, `evals.create.json` and `evals.run.json`. The model is gpt-4o if none is
     named. Unchecked expected outputs are noted.
     """
-    source.say_unchecked("`expected`")
+    source.note_unchecked("`expected`")
     model = source.model or "gpt-4o"
-    messages, items = _portable(source)
+    messages, items = _messages_and_items(source)
     names = list(dict.fromkeys(name for item in items for name in item))
+    required = set(names).intersection(*items)
     create = {
         "name": f"{source.prompt.name} (prompt tests)",
         "data_source_config": {
@@ -192,10 +195,10 @@ def _openai(source: Source) -> dict[str, str]:
             "item_schema": {
                 "type": "object",
                 "properties": {name: {"type": "string"} for name in names},
-                "required": [name for name in names if all(name in item for item in items)],
+                "required": [name for name in names if name in required],
             },
         },
-        "testing_criteria": _criteria(source, model),
+        "testing_criteria": _graders(source, model),
         "metadata": {"prompt": source.prompt.id},
     }
     run = {
@@ -213,8 +216,8 @@ def _openai(source: Source) -> dict[str, str]:
     }
 
 
-def _portable(source: Source) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
-    """Return the messages with `{{item.name}}` alone, and the variables of each test.
+def _messages_and_items(source: Source) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+    """Return the prompt's messages in OpenAI's template syntax, and the variables of each test.
 
     A prompt that does more than insert variables is rendered for each test, and its messages are
     variables, which is noted. An input with the name of a test's own column replaces that column,
@@ -229,7 +232,7 @@ def _portable(source: Source) -> tuple[list[dict[str, Any]], list[dict[str, str]
         raise ConfigurationError("prompt", prompt.name, why)
     values = [dict(source.values(test)) for test in source.tests]
     templates = prompt.template.messages
-    if all(map(_NAME.fullmatch, prompt.inputs)) and all(map(_is_plain, templates)):
+    if all(map(_NAME.fullmatch, prompt.inputs)) and all(map(_only_inserts, templates)):
         texts = [_PLACE.sub(r"{{item.\1}}", template.text) for template in templates]
     else:
         source.notes.append(
@@ -247,7 +250,7 @@ def _portable(source: Source) -> tuple[list[dict[str, Any]], list[dict[str, str]
     own = [
         {
             "input": test.testinput,
-            "expected": source.output(test)[0],
+            "expected": source.expected_output(test)[0],
             "rule": test.rule,
             "testuid": test.uid,
             "ruleid": as_text(test.rule_id),
@@ -261,27 +264,32 @@ def _portable(source: Source) -> tuple[list[dict[str, Any]], list[dict[str, str]
     if clashes := sorted({name for row in own for name in row} & named - {"input"}):
         names = ", ".join(clashes)
         source.notes.append(f"inputs named {names} stand in place of a test's own columns")
-    texts_of = ({name: as_text(value) for name, value in row.items()} for row in values)
-    return messages, [{**first, **texts} for first, texts in zip(own, texts_of, strict=True)]
+    items = [{**columns, **_as_texts(row)} for columns, row in zip(own, values, strict=True)]
+    return messages, items
 
 
-def _is_plain(message: MessageTemplate) -> bool:
-    """Tell whether a message only inserts variables, which the target can do, too.
+def _as_texts(values: Mapping[str, JsonValue]) -> dict[str, str]:
+    """Return values as texts, under the same names."""
+    return {name: as_text(value) for name, value in values.items()}
 
-    A message that is not valid Jinja counts as plain.
+
+def _only_inserts(message: MessageTemplate) -> bool:
+    """Return whether a message does nothing but insert variables, as OpenAI's templates can.
+
+    A message that is not valid Jinja does.
     """
     if message.compiled is None:
         return True  # it is taken literally here, too
     return _ANY.search(_PLACE.sub("", message.text)) is None
 
 
-def _inert(text: str) -> str:
-    """Put a space into every `{{` and `}}`, so that a text inside a template inserts nothing."""
+def _defused(text: str) -> str:
+    """Return a text with `{{` and `}}` spaced apart, so that it inserts nothing in a template."""
     return text.replace("{{", "{ {").replace("}}", "} }")
 
 
-def _criteria(source: Source, model: str) -> list[dict[str, Any]]:
-    """Write a grader for compliance and one per metric file.
+def _graders(source: Source, model: str) -> list[dict[str, Any]]:
+    """Return OpenAI's graders: one for compliance, and one per metric file.
 
     Without output rules there is no grader for compliance. A metric that cannot be written in the
     target's syntax is left out. Both are noted. A metric gives a score if it has the tag `scorer`,
@@ -294,16 +302,16 @@ def _criteria(source: Source, model: str) -> list[dict[str, Any]]:
         "expected": "{{item.expected}}",
     }
     known = {
-        "prompt": _inert(source.prompt.text),
-        "rules": _inert(spec.rules_text),
-        "intent": _inert(spec.intent),
-        "inputSpec": _inert(spec.input_spec_text),
+        "prompt": _defused(source.prompt.text),
+        "rules": _defused(spec.rules_text),
+        "intent": _defused(spec.intent),
+        "inputSpec": _defused(spec.input_spec_text),
         "groundtruth": place["expected"],
         **place,
     }
 
     def grader(name: str, messages: list[tuple[str, str]], *, is_score: bool) -> dict[str, Any]:
-        """Make a grader of a metric or of compliance.
+        """Return a grader in OpenAI's form.
 
         A score is 0 to 100 and passes from 50; a verdict is OK or ERR and passes with OK.
         """
@@ -315,9 +323,11 @@ def _criteria(source: Source, model: str) -> list[dict[str, Any]]:
 
     graders = []
     if spec.output_rules:
-        shown = f"Input:\n{place['input']}\n\nOutput:\n{place['output']}"
+        material = f"Input:\n{place['input']}\n\nOutput:\n{place['output']}"
         system = _COMPLIANCE.format(rules=known["rules"])
-        graders.append(grader("compliance", [("system", system), ("user", shown)], is_score=False))
+        graders.append(
+            grader("compliance", [("system", system), ("user", material)], is_score=False)
+        )
     else:
         source.notes.append("there are no rules, so nothing evaluates compliance")
     for metric in source.metrics:
@@ -337,14 +347,14 @@ def _criteria(source: Source, model: str) -> list[dict[str, Any]]:
 def _metric_messages(
     metric: PromptyMetric, known: Mapping[str, str]
 ) -> list[tuple[str, str]] | None:
-    """Return a metric's messages in the target's syntax; None if they cannot be written.
+    """Return a metric's messages in OpenAI's template syntax; None if they cannot be written.
 
     None for a message that does more than insert variables, and for a variable without a value. The
     metric's own variables replace known ones.
     """
-    values = {**known, **{name: _inert(as_text(v)) for name, v in metric.variables.items()}}
+    values = {**known, **{name: _defused(as_text(v)) for name, v in metric.variables.items()}}
     messages = metric.prompt.messages
-    if not all(map(_is_plain, messages)) or not metric.prompt.variables <= set(values):
+    if not all(map(_only_inserts, messages)) or not metric.prompt.variables <= set(values):
         return None
     return [
         (message.role, _PLACE.sub(lambda m: values[m[1]], message.text)) for message in messages
@@ -354,8 +364,8 @@ def _metric_messages(
 # --- A file for pytest, and its data
 
 
-def _context(source: Source) -> str:
-    """Write a folder as one PromptPexContext, of what `import` reads back.
+def _context_json(source: Source) -> str:
+    """Return the tests and rules as the JSON of a PromptPexContext, which `import` reads back.
 
     The files of the prompt and of the metrics are read and included. Rules that readers would
     change, because they begin like a list, a comment or a heading, are noted.
@@ -428,7 +438,7 @@ def test_output_complies(results, uid):
 '''
 
 
-def _pytest(source: Source) -> dict[str, str]:
+def _to_pytest(source: Source) -> dict[str, str]:
     """Write a test module and its data.
 
     Both are named after the prompt. Results and checks are not included. Baseline tests are left
@@ -445,7 +455,7 @@ def _pytest(source: Source) -> dict[str, str]:
         source.notes.append(f"{more} baseline tests are left out: they are for comparison only")
     stem = re.sub(r"\W+", "_", source.prompt.name, flags=re.ASCII).strip("_").lower() or "prompt"
     data = f"prompt_tests_{stem}.json"
-    content = _context(replace(source, tests=tests, results=[], checks=[], rule_checks=[]))
+    content = _context_json(replace(source, tests=tests, results=[], checks=[], rule_checks=[]))
     # The code is the same for all prompts, apart from a file name of letters, digits and _: no text
     # of a test is ever part of it.
     return {f"test_{stem}.py": _TEST_FILE.format(data=repr(data)), data: content}

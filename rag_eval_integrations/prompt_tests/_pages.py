@@ -18,7 +18,7 @@ from rag_eval_integrations.prompt_tests._rates import (
     KINDS,
     Rate,
     Row,
-    of_judges,
+    judge_verdicts,
     rate_of,
     share_of,
     without_empty_columns,
@@ -53,7 +53,7 @@ _TEXT = 2_000
 
 def report_pieces(report: Report) -> Iterator[str]:
     """Render the page in pieces, with at most 1,000 failures."""
-    failed, shown_failures = _failures_of(report.results)
+    failed, shown_failures = _page_failures(report.results)
     counts = {
         "test": len({result.test.uid for result in report.results}),
         "model": len(report.models),
@@ -69,21 +69,21 @@ def report_pieces(report: Report) -> Iterator[str]:
         intent=shown(report.spec.intent),
         unknown_as_err=report.unknown_as == "err",
         compliance=[
-            {"model": shown(model), "kind": _NAMES[kind], "all": kind == "all", **_rate(rate)}
+            {"model": shown(model), "kind": _NAMES[kind], "all": kind == "all", **_rate_cells(rate)}
             for model, kind, rate in report.rates()
         ],
         models=[shown(model) for model in report.models],
-        matrix=list(_matrix(report, shown_failures)),
-        by_judge=list(_by_judge(report)),
-        agreement=list(map(_shown_cells, _pairs(report))),
-        made=[(name, values) for name, values in _makers(report).items() if values],
+        matrix=list(_rule_rows(report, shown_failures)),
+        by_judge=list(_judge_rows(report)),
+        agreement=list(map(_escaped_cells, _agreement_rows(report))),
+        made=[(name, values) for name, values in _provenance(report).items() if values],
         failures=failed,
         kept=len(shown_failures),
         # Rendered as they are read, so that their texts are never held twice.
-        pages=_pages(shown_failures),
+        pages=_failure_pages(shown_failures),
         page_count=-(-len(shown_failures) // _PER_PAGE),
         per_page=_PER_PAGE,
-        choices=_choices(shown_failures),
+        choices=_filter_choices(shown_failures),
         signs=_SIGNS,
         states=_STATES,
     )
@@ -93,12 +93,12 @@ def report_pieces(report: Report) -> Iterator[str]:
 
 
 def _percent(share: float | None, digits: int = 1) -> str:
-    """Write a share in percent; a dash if it is not known."""
+    """Return a share in percent as text; a dash if it is not known."""
     return "–" if share is None else f"{share:.{digits}%}"
 
 
-def _rate(rate: Rate) -> dict[str, str]:
-    """Return what the page shows of a rate, with its interval, as texts.
+def _rate_cells(rate: Rate) -> dict[str, str]:
+    """Return a rate's figures and interval as texts for the page.
 
     Without a verdict, the share is a dash, and interval and bars are empty.
     """
@@ -113,8 +113,8 @@ def _rate(rate: Rate) -> dict[str, str]:
     }
 
 
-def _matrix(report: Report, failures: Sequence[Result]) -> Iterator[dict[str, Any]]:
-    """Yield a row per rule, those of the specification without a test included.
+def _rule_rows(report: Report, failures: Sequence[Result]) -> Iterator[dict[str, Any]]:
+    """Yield the table of rules by models, a row per rule, also for rules without tests.
 
     Rows are sorted by rule; tests without a rule and baseline tests come last. A row notes that no
     test names the rule, or that a judge did not find it grounded. A cell, one per model, links to
@@ -122,18 +122,18 @@ def _matrix(report: Report, failures: Sequence[Result]) -> Iterator[dict[str, An
     """
     first: dict[tuple[str, str], int] = {}
     for number, result in enumerate(failures, 1):
-        first.setdefault((_rule_name(result.test), result.model), number)
+        first.setdefault((_rule_key(result.test), result.model), number)
     outputs: dict[tuple[str, str], list[Result]] = defaultdict(list)
-    tests = {_rule_name(test): test for test in map(_without_tests, report.spec.rules)}
+    tests = {_rule_key(test): test for test in map(_placeholder_test, report.spec.rules)}
     untested = set(tests)
     for result in report.results:
-        name = _rule_name(result.test)
+        name = _rule_key(result.test)
         tests[name] = result.test
         untested.discard(name)
         outputs[name, result.model].append(result)
     grounded = {(check.rule.id, check.rule.text): check.grounded for check in report.rule_checks}
     doubts = {"err": "not grounded in the prompt", "unknown": "grounded in the prompt: no verdict"}
-    for name, test in sorted(tests.items(), key=lambda item: _order(item[1])):
+    for name, test in sorted(tests.items(), key=lambda item: _sort_key(item[1])):
         verdict = grounded.get((test.rule_id or 0, test.rule))
         notes = ["no test names it"] if name in untested and report.results else []
         if verdict is not None and verdict.outcome != "ok":
@@ -147,19 +147,19 @@ def _matrix(report: Report, failures: Sequence[Result]) -> Iterator[dict[str, An
                 {
                     "model": shown(model),
                     "first": first.get((name, model)),
-                    **_matrix_cell(report, outputs[name, model]),
+                    **_rule_cell(report, outputs[name, model]),
                 }
                 for model in report.models
             ],
         }
 
 
-def _without_tests(rule: Rule) -> PromptTest:
-    """Return a test without uid and inputs, which stands for a rule that has no tests."""
+def _placeholder_test(rule: Rule) -> PromptTest:
+    """Return an empty test, which stands for a rule without tests."""
     return PromptTest(uid="", rule_id=rule.id, rule=rule.text, inverse=rule.inverse, inputs={})
 
 
-def _matrix_cell(report: Report, outputs: Sequence[Result]) -> dict[str, str]:
+def _rule_cell(report: Report, outputs: Sequence[Result]) -> dict[str, str]:
     """Return the cell of a rule and a model, as texts.
 
     The state is empty without any failure, `err` if no output complies, and `some` otherwise.
@@ -180,17 +180,18 @@ def _matrix_cell(report: Report, outputs: Sequence[Result]) -> dict[str, str]:
 # --- Judges and metrics
 
 
-def _by_judge(report: Report) -> Iterator[dict[str, Any]]:
-    """Average verdicts (several judges' only) and metrics, 0 to 100, by judge and model.
+def _judge_rows(report: Report) -> Iterator[dict[str, Any]]:
+    """Yield the means of verdicts and metrics, 0 to 100: a row per metric and judge.
 
-    Yields a row per metric and judge, sorted by metric, and one for the mean over several judges.
+    Rows are sorted by metric; several judges have one more for the mean over them, and the verdicts
+    of a single judge have none.
     Baseline tests and failed outputs are left out.
     """
     values: dict[str, dict[str, dict[str, list[float | None]]]] = defaultdict(dict)
     for result in report.results:
         if result.test.baseline or result.error is not None:
             continue
-        shares = [(v.judge, share_of(v.outcome, report.unknown_as)) for v in of_judges(result)]
+        shares = [(v.judge, share_of(v.outcome, report.unknown_as)) for v in judge_verdicts(result)]
         given = [("", judge, share and 100 * share) for judge, share in shares if judge]
         given += [(metric.metric, metric.judge, metric.value) for metric in result.metrics]
         for name, judge, value in given:
@@ -218,17 +219,18 @@ def _by_judge(report: Report) -> Iterator[dict[str, Any]]:
 
 
 def _mean(values: Iterable[float | None]) -> tuple[float | None, int]:
-    """Return the mean of the values that are known, and their number; None and 0 if none is."""
+    """Return the mean of the known values, and their number; None and 0 without any."""
     known = [value for value in values if value is not None]
     return (fmean(known) if known else None), len(known)
 
 
-def _shown_cells(row: Row) -> dict[str, str]:
+def _escaped_cells(row: Row) -> dict[str, str]:
+    """Return a row's cells as texts that are safe on the page."""
     return {name: shown(str(cell)) for name, cell in row.items()}
 
 
-def _pairs(report: Report) -> list[Row]:
-    """Say of each two judges how far they agree, a row per pair; empty for fewer than two."""
+def _agreement_rows(report: Report) -> list[Row]:
+    """Return a row per pair of judges that says how far they agree; empty for fewer than two."""
     return [
         {
             "judges": " and ".join(pair.judges),
@@ -240,19 +242,22 @@ def _pairs(report: Report) -> list[Row]:
     ]
 
 
-def _makers(report: Report) -> dict[str, list[str]]:
-    """Return what made the results: judges, parameters and checks, as lists of texts by heading.
+def _provenance(report: Report) -> dict[str, list[str]]:
+    """Return where the results come from, by heading: judges, settings, input rules and checks.
 
     A list is empty if nothing is known. Seeds are left out of the parameters.
     """
 
     def shares(outcomes: Iterable[str]) -> list[str]:
-        """Write the share of OK outcomes; empty without any."""
+        """Return the share of OK outcomes in words; empty without any."""
         known = list(outcomes)
         return [f"{known.count('ok'):,} of {len(known):,}"] if known else []
 
     judges = Counter(
-        verdict.judge for result in report.results for verdict in of_judges(result) if verdict.judge
+        verdict.judge
+        for result in report.results
+        for verdict in judge_verdicts(result)
+        if verdict.judge
     )
     asked: dict[str, None] = {}
     for result in report.results:
@@ -280,11 +285,11 @@ def _makers(report: Report) -> dict[str, list[str]]:
 # --- Failures
 
 
-def _rule_name(test: PromptTest) -> str:
-    """Name a test's rule; a number alone may stand for several texts over time.
+def _rule_key(test: PromptTest) -> str:
+    """Return a key for a test's rule: its number with a digest of its text and direction.
 
-    The name is the number and a digest of text and direction; `baseline` for a baseline test,
-    `none` for another test without a rule.
+    A number alone may stand for several texts over time. The key is `baseline` for a baseline test,
+    and `none` for another test without a rule.
     """
     if test.baseline or test.rule_id is None:
         return "baseline" if test.baseline else "none"
@@ -292,49 +297,51 @@ def _rule_name(test: PromptTest) -> str:
 
 
 def _title(test: PromptTest) -> str:
-    """Name the rule of a test, as in `Rule 3`, `Inverse rule 3` or `Baseline tests`."""
+    """Return the heading of a test's rule: `Rule 3`, `Inverse rule 3` or `Baseline tests`."""
     if test.baseline or test.rule_id is None:
         return "Baseline tests" if test.baseline else "Tests without a rule"
     return f"{'Inverse rule' if test.inverse else 'Rule'} {test.rule_id}"
 
 
-def _order(test: PromptTest) -> tuple[bool, bool, int, str]:
+def _sort_key(test: PromptTest) -> tuple[bool, bool, int, str]:
     """Return the sort key of a test: by rule, then tests without a rule, baseline last."""
     return (test.baseline, test.rule_id is None, test.rule_id or 0, test.rule)
 
 
-def _failures_of(results: Iterable[Result]) -> tuple[int, list[Result]]:
-    """Count the failures, and choose those of the page, in the order of their rules.
+def _page_failures(results: Iterable[Result]) -> tuple[int, list[Result]]:
+    """Return the number of failures, and those that the page shows, in the order of their rules.
 
-    Failures are outputs that do not comply or have no verdict, and failed outputs; outputs that
-    were not judged are none. At most 1,000 are chosen. If there are more, each rule and model keeps
+    Failures are outputs that do not comply or have no verdict, and failed outputs, but not outputs
+    that were not judged. The page shows at most 1,000. If there are more, each rule and model keeps
     the same number of them, and at least one while there is room.
     """
     states = list(_SIGNS)
     failed = sorted(
         (result for result in results if result.state in states[1:]),
-        key=lambda result: (_order(result.test), result.model, states.index(result.state)),
+        key=lambda result: (_sort_key(result.test), result.model, states.index(result.state)),
     )
     if len(failed) <= _MOST_FAILURES:
         return len(failed), failed
     groups: dict[tuple[str, str], list[Result]] = defaultdict(list)
     for result in failed:
-        groups[_rule_name(result.test), result.model].append(result)
+        groups[_rule_key(result.test), result.model].append(result)
     most = max(1, _MOST_FAILURES // len(groups))
     chosen = [result for group in groups.values() for result in group[:most]]
     return len(failed), chosen[:_MOST_FAILURES]
 
 
-def _pages(kept: Sequence[Result]) -> Iterator[dict[str, Any]]:
-    """Yield the failures page by page, 25 on each, numbered from 1 over all pages."""
+def _failure_pages(kept: Sequence[Result]) -> Iterator[dict[str, Any]]:
+    """Yield the pages of failures, 25 on each, numbered from 1 over all pages."""
     for start in range(0, len(kept), _PER_PAGE):
         of_page = kept[start : start + _PER_PAGE]
-        failures = [_failure(result, number) for number, result in enumerate(of_page, start + 1)]
+        failures = [
+            _failure_fields(result, number) for number, result in enumerate(of_page, start + 1)
+        ]
         yield {"from": start + 1, "to": start + len(of_page), "failures": failures}
 
 
-def _failure(result: Result, number: int) -> dict[str, Any]:
-    """Return what the page shows of an output that failed.
+def _failure_fields(result: Result, number: int) -> dict[str, Any]:
+    """Return the texts that the page shows of a failure.
 
     Long texts are cut. Facts that are empty are left out.
     """
@@ -343,12 +350,12 @@ def _failure(result: Result, number: int) -> dict[str, Any]:
     for verdict in result.verdicts:
         name = verdict.judge or "no judge was asked"
         sure = "" if verdict.probability is None else f" (P(OK) = {verdict.probability:.2f})"
-        raw = "" if verdict.raw.strip() in ("", verdict.reason.strip()) else _cut(verdict.raw)
+        raw = "" if verdict.raw.strip() in ("", verdict.reason.strip()) else _shortened(verdict.raw)
         verdicts.append(
             {
                 "judge": shown(name + sure),
                 "state": verdict.outcome,
-                "reason": _cut(verdict.reason),
+                "reason": _shortened(verdict.reason),
                 "raw": raw,
             }
         )
@@ -366,34 +373,34 @@ def _failure(result: Result, number: int) -> dict[str, Any]:
         facts[metric.key] = score or metric.problem or metric.outcome or ""
     return {
         "number": number,
-        "rule": _rule_name(test),
+        "rule": _rule_key(test),
         "title": _title(test),
         "rule_text": shown(test.rule),
         "model": shown(result.model),
         "state": result.state,
         "line": one_line(test.testinput, _LINE) or "(empty input)",
-        "input": _cut(test.testinput),
-        "output": _cut(result.output),
-        "error": None if result.error is None else _cut(result.error),
+        "input": _shortened(test.testinput),
+        "output": _shortened(result.output),
+        "error": None if result.error is None else _shortened(result.error),
         "verdicts": verdicts,
-        "facts": [(shown(name), _cut(value)) for name, value in facts.items() if value],
+        "facts": [(shown(name), _shortened(value)) for name, value in facts.items() if value],
     }
 
 
-def _cut(text: str) -> str:
-    """Show a text of up to 2,000 characters, or its beginning and how much follows."""
+def _shortened(text: str) -> str:
+    """Return a text for the page, cut after 2,000 characters, with how much follows."""
     if len(text) <= _TEXT:
         return shown(text)
     return f"{shown(text[:_TEXT])} … ({len(text) - _TEXT:,} more characters)"
 
 
-def _choices(failures: Sequence[Result]) -> dict[str, list[tuple[str, str]]]:
-    """List what the failures can be filtered by, as value and words: `rule`, `model`, `kind`."""
+def _filter_choices(failures: Sequence[Result]) -> dict[str, list[tuple[str, str]]]:
+    """Return the values that failures can be filtered by, with their words, by field."""
     rules, models, kinds = {}, {}, {}
     for result in failures:
         test = result.test
         words = f": {one_line(test.rule, 60)}" if test.rule else ""
-        rules[_rule_name(test)] = f"{_title(test)}{words}"
+        rules[_rule_key(test)] = f"{_title(test)}{words}"
         models[shown(result.model)] = shown(result.model)
         kinds[str(result.state)] = _STATES[result.state]
     return {"rule": [*rules.items()], "model": [*models.items()], "kind": [*kinds.items()]}
@@ -402,7 +409,7 @@ def _choices(failures: Sequence[Result]) -> dict[str, list[tuple[str, str]]]:
 # --- Markdown, JSON, CSV
 
 
-_SHOWN = 50
+_MOST_LISTED = 50
 """Maximum number of failures on a page; the JSON has all of them."""
 
 
@@ -410,7 +417,7 @@ def to_csv(report: Report) -> str:
     """Write the overview as CSV like PromptPex's; no cell or heading is read as a formula."""
     rows = report.overview()
     names = list(rows[0]) if rows else []
-    return csv_text(names, ([row.get(name) for name in names] for row in rows))
+    return csv_text(names, (list(row.values()) for row in rows))
 
 
 def _rates_json(report: Report, model: str) -> dict[str, Any]:
@@ -467,7 +474,7 @@ def to_markdown(report: Report) -> str:
     tables = {
         "Overview": without_empty_columns(report.overview()),
         "Compliance": rates,
-        "Agreement of judges": _pairs(report),
+        "Agreement of judges": _agreement_rows(report),
         "Rules": report.by_rule(),
     }
     unknown = "count as not compliant" if report.unknown_as == "err" else "left out of the share"
@@ -481,12 +488,11 @@ def to_markdown(report: Report) -> str:
     ]
     for title, rows in tables.items():
         if rows or title != "Agreement of judges":
-            # Beside `err`, `errors` would read as the sum of them.
-            named = [{"no output" if n == "errors" else n: row[n] for n in row} for row in rows]
-            lines += [f"## {title}", "", *markdown_table(named), ""]
+            table = markdown_table([_with_errors_renamed(row) for row in rows])
+            lines += [f"## {title}", "", *table, ""]
     failed = report.failures()
     lines += [f"## Failures ({len(failed)})", ""]
-    for failure in failed[:_SHOWN]:
+    for failure in failed[:_MOST_LISTED]:
         lines += [
             f"### {inline(failure.model)}: {failure.kind}",
             "",
@@ -496,9 +502,15 @@ def to_markdown(report: Report) -> str:
             f"- reason: {inline(failure.reason)}",
             "",
         ]
-    if len(failed) > _SHOWN:
-        lines.append(f"{len(failed) - _SHOWN} more failures are in the JSON report.")
+    if len(failed) > _MOST_LISTED:
+        lines.append(f"{len(failed) - _MOST_LISTED} more failures are in the JSON report.")
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _with_errors_renamed(row: Row) -> Row:
+    """Return a row whose column `errors` is named `no output`."""
+    # Beside `err`, `errors` would read as the sum of them.
+    return {"no output" if name == "errors" else name: cell for name, cell in row.items()}
 
 
 FORMATS: dict[str, Callable[[Report], str]] = {

@@ -65,12 +65,12 @@ class Rate:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The four numbers by name."""
+        """The numbers of outputs by outcome."""
         return {"ok": self.ok, "err": self.err, "unknown": self.unknown, "errors": self.errors}
 
     @property
     def words(self) -> str:
-        """The four numbers in words."""
+        """The numbers of outputs by outcome, in words."""
         return (
             f"{counted(self.ok, 'output complies', 'outputs comply')}, {self.err:,} "
             f"{'does' if self.err == 1 else 'do'} not, {self.unknown:,} without a verdict, "
@@ -117,8 +117,8 @@ KINDS: Mapping[str, Tests | None] = {
 """The kinds of tests whose compliance every report shows."""
 
 
-def is_of(test: PromptTest, by: Tests | None, valid: Collection[str]) -> bool:
-    """Whether a test is of a kind; None for all tests of rules.
+def is_of_kind(test: PromptTest, by: Tests | None, valid: Collection[str]) -> bool:
+    """Return whether a test is of a kind; for None, whether it tests a rule.
 
     A baseline test is of the kind `baseline` only.
 
@@ -138,7 +138,7 @@ def is_of(test: PromptTest, by: Tests | None, valid: Collection[str]) -> bool:
 
 
 def by_majority(results: Iterable[Result]) -> list[Result]:
-    """Put the verdict of most judges in place of the first judge's.
+    """Return results in which the verdict of most judges counts, not the first judge's.
 
     Verdicts of `ok` and `err` are counted. If there are as many of both, or none, the verdict is
     `unknown`. A result that fewer than two judges judged stays as it is. The judges' own verdicts
@@ -147,13 +147,13 @@ def by_majority(results: Iterable[Result]) -> list[Result]:
     return [_with_majority(result) if result.others else result for result in results]
 
 
-def of_judges(result: Result) -> list[Judged]:
-    """Return the judges' own verdicts on compliance, without that of their majority."""
+def judge_verdicts(result: Result) -> list[Judged]:
+    """Return the judges' verdicts on compliance, without the majority's."""
     return [verdict for verdict in result.verdicts if verdict.judge != "majority"]
 
 
 def share_of(outcome: Outcome, unknown_as: UnknownAs = None) -> float | None:
-    """Return what a verdict counts, 0 or 1; None for one that is left out.
+    """Return a verdict as a share of compliance: 1 for `ok`, 0 for `err`, None if it is left out.
 
     An unknown verdict counts 0 if `unknown_as` is `err`, and is left out otherwise.
     """
@@ -163,16 +163,17 @@ def share_of(outcome: Outcome, unknown_as: UnknownAs = None) -> float | None:
 
 
 def _with_majority(result: Result) -> Result:
-    """Replace a result's verdict by that of most judges; all judges' verdicts go to `others`.
+    """Return a result with the verdict of most judges; the judges' own go to `others`.
 
     It is `unknown` if as many say ok as err. The probability is the mean, if every judge has one.
     """
-    verdicts = of_judges(result)
-    ok, err = (sum(verdict.outcome == outcome for verdict in verdicts) for outcome in ("ok", "err"))
+    verdicts = judge_verdicts(result)
+    votes = Counter(verdict.outcome for verdict in verdicts)
+    ok, err = votes["ok"], votes["err"]
     outcome: Outcome = "ok" if ok > err else "err" if err > ok else "unknown"
-    of_it = [verdict for verdict in verdicts if verdict.outcome == outcome]
+    agreeing = [verdict for verdict in verdicts if verdict.outcome == outcome]
     counts = f"{ok} of {len(verdicts)} judges say ok, {err} err"
-    reason = f"{counts}: {of_it[0].reason}" if of_it and outcome != "unknown" else counts
+    reason = f"{counts}: {agreeing[0].reason}" if agreeing and outcome != "unknown" else counts
     known = [verdict.probability for verdict in verdicts if verdict.probability is not None]
     majority = Judged(
         outcome=outcome,
@@ -202,26 +203,33 @@ def judges_agreement(results: Iterable[Result]) -> list[JudgesAgreement]:
 
     Pairs are in the order in which the judges appear. The majority is not a judge.
     """
-    rows: list[dict[str, str]] = [
-        {verdict.judge or "": verdict.outcome for verdict in of_judges(result)}
+    rows = [
+        _outcome_by_judge(result)
         for result in results
         if result.error is None and not result.test.baseline
     ]
-    # A verdict without a judge's name is that on an empty output, which nobody was asked about.
     names = dict.fromkeys(name for row in rows for name in row if name)
     return [_agreement(pair, rows) for pair in combinations(names, 2)]
 
 
-def _agreement(judges: tuple[str, str], rows: Sequence[dict[str, str]]) -> JudgesAgreement:
+def _outcome_by_judge(result: Result) -> dict[str, Outcome]:
+    """Return each judge's outcome for an output, by the judge's name.
+
+    The name is empty for the verdict on an empty output, about which no judge was asked.
+    """
+    return {verdict.judge or "": verdict.outcome for verdict in judge_verdicts(result)}
+
+
+def _agreement(judges: tuple[str, str], rows: Sequence[dict[str, Outcome]]) -> JudgesAgreement:
     """Compute the agreement of two judges: share and kappa, over outputs both judged ok or err.
 
     The share is None without such outputs, and kappa also if all verdicts are the same.
     """
-    pairs = [
-        (row[judges[0]] == "ok", row[judges[1]] == "ok")
-        for row in rows
-        if all(row.get(name) in ("ok", "err") for name in judges)
-    ]
+    pairs = []
+    for row in rows:
+        outcomes = [row.get(name) for name in judges]
+        if set(outcomes) <= {"ok", "err"}:
+            pairs.append((outcomes[0] == "ok", outcomes[1] == "ok"))
     n, same, both = len(pairs), sum(a == b for a, b in pairs), sum(a and b for a, b in pairs)
     first, second = sum(a for a, _ in pairs), sum(b for _, b in pairs)
     chance = first * (n - second) + second * (n - first)
@@ -272,16 +280,26 @@ def overview(
         groups.setdefault((result.model, result.test.scenario), []).append(result)
     valid = valid_uids(checks)
     rows = [
-        _row(model, scenario, of_it, valid, "err" if upstream else unknown_as, upstream)
-        for (model, scenario), of_it in groups.items()
+        _overview_row(model, scenario, group, valid, "err" if upstream else unknown_as, upstream)
+        for (model, scenario), group in groups.items()
     ]
     if upstream:
         return without_empty_columns(rows)
     names = dict.fromkeys(name for row in rows for name in row)  # of some models' metrics
-    return [{name: row.get(name) for name in names} for row in rows]
+    return [_with_columns(row, names) for row in rows]
 
 
-def _row(
+def _with_columns(row: Row, names: Iterable[str]) -> Row:
+    """Return a row with these columns alone; a cell that it lacks is None."""
+    return {name: row.get(name) for name in names}
+
+
+def _of_kind(results: Iterable[Result], by: Tests | None, valid: Collection[str]) -> list[Result]:
+    """Return the results of a kind of tests; see `is_of_kind`."""
+    return [result for result in results if is_of_kind(result.test, by, valid)]
+
+
+def _overview_row(
     model: str,
     scenario: str,
     results: Sequence[Result],
@@ -294,10 +312,7 @@ def _row(
     Failed outputs are counted as `errors` only. With `upstream`, our own columns are left out.
     """
     answered = [result for result in results if result.error is None]
-    kinds = {
-        kind: [result for result in answered if is_of(result.test, by, valid)]
-        for kind, by in KINDS.items()
-    }
+    kinds = {kind: _of_kind(answered, by, valid) for kind, by in KINDS.items()}
     tests = kinds["all"]
     rate = rate_of(tests, unknown_as=unknown_as)
     row: Row = {
@@ -321,18 +336,18 @@ def _row(
         row["tests judged"] = rate.n
         row["compliant from"] = None if low is None else round(100 * low, 1)
         row["compliant to"] = None if high is None else round(100 * high, 1)
-    for key, cells in _metrics(tests).items():
-        row |= _upstream_metric(key, cells) if upstream else _metric(key, cells)
+    for key, cells in _metric_columns(tests).items():
+        row |= _upstream_metric_cells(key, cells) if upstream else _metric_cells(key, cells)
     return row
 
 
 def _percent(rate: Rate) -> str | None:
-    """Write the compliant share in whole percent; None if it is not known."""
+    """Return the compliant share in whole percent as text; None if it is not known."""
     return None if rate.percent is None else f"{rate.percent}%"
 
 
-def _metrics(results: Sequence[Result]) -> dict[str, list[MetricResult]]:
-    """Group the metrics' results by column; several judges of a metric also have an average.
+def _metric_columns(results: Sequence[Result]) -> dict[str, list[MetricResult]]:
+    """Return the metrics' results by column of the overview, with an average over several judges.
 
     Columns are sorted by name. A metric without any score has no average.
     """
@@ -355,8 +370,8 @@ def _metrics(results: Sequence[Result]) -> dict[str, list[MetricResult]]:
     return dict(sorted(columns.items()))
 
 
-def _metric(key: str, cells: Sequence[MetricResult]) -> Row:
-    """Return the mean score or the count of OK verdicts, with the number of outputs behind it.
+def _metric_cells(key: str, cells: Sequence[MetricResult]) -> Row:
+    """Return a metric's cells: its mean score or count of OK verdicts, and the number of outputs.
 
     Outputs without either are left out; None and 0 if all are.
     """
@@ -369,8 +384,8 @@ def _metric(key: str, cells: Sequence[MetricResult]) -> Row:
     return {key: f"{verdicts.count('ok')} of {len(verdicts)} ok", f"{key} n": len(verdicts)}
 
 
-def _upstream_metric(key: str, cells: Sequence[MetricResult]) -> Row:
-    """Return a metric as PromptPex does: the mean with 0 for no score, else the count of OK."""
+def _upstream_metric_cells(key: str, cells: Sequence[MetricResult]) -> Row:
+    """Return a metric's cell as in PromptPex: the mean with 0 for no score, or the count of OK."""
     if any(cell.score is not None for cell in cells):
         return {key: sum(cell.score or 0.0 for cell in cells) / len(cells)}
     return {key: sum(cell.outcome == "ok" for cell in cells)}
@@ -381,10 +396,11 @@ _ALWAYS = {"model", "tests", "tests compliant", "tests judged", "compliant from"
 
 def without_empty_columns(rows: Sequence[Row]) -> list[Row]:
     """Drop columns that are empty or 0 in every row, except those of compliance."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = [
-        name
-        for name in names
-        if name in _ALWAYS or any(row.get(name) not in (None, "", 0) for row in rows)
-    ]
-    return [{name: row.get(name) for name in columns} for row in rows]
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = [name for name in names if name in _ALWAYS or not _is_empty_column(name, rows)]
+    return [_with_columns(row, columns) for row in rows]
+
+
+def _is_empty_column(name: str, rows: Iterable[Row]) -> bool:
+    """Return whether a column is empty or 0 in every row."""
+    return all(row.get(name) in (None, "", 0) for row in rows)

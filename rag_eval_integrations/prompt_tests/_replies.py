@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,14 @@ from pydantic import JsonValue
 
 from rag_eval_integrations.errors import InputError, JudgeOutputError
 from rag_eval_integrations.models._reading import json_of, mended, unfenced
-from rag_eval_integrations.prompt_tests._upstream import inputs_of, make_test, whole_of, why_not
+from rag_eval_integrations.prompt_tests._spec_lines import NUMBER
+from rag_eval_integrations.prompt_tests._upstream import (
+    inputs_of,
+    make_test,
+    text_of,
+    whole_of,
+    why_not,
+)
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, as_text
 
@@ -31,7 +39,7 @@ _LONGEST_REFUSAL = 600
 
 
 def is_refusal(text: str) -> bool:
-    """Return whether a whole reply is a refusal: short, and with the beginning of a refusal.
+    """Return whether a whole reply is a refusal: it is short, and begins like one.
 
     A rule that quotes a refusal ("The output should begin with 'I'm sorry'") is not one.
     """
@@ -40,7 +48,7 @@ def is_refusal(text: str) -> bool:
 
 
 def lines_in(text: str) -> list[str]:
-    """Read one statement per line, without bullets, numbers, headings, comments, empty lines.
+    """Return a text's statements, one per line, without bullets, numbers, headings and comments.
 
     If the text has one code fence, only the lines inside it are read. White space becomes single
     spaces.
@@ -54,7 +62,7 @@ def lines_in(text: str) -> list[str]:
 
 
 def statements_in(text: str, field: str) -> list[str]:
-    """Read a list of statements from a JSON object with the field, a JSON list, or lines.
+    """Return the statements in a JSON object with the field, a JSON list, or lines.
 
     An object without the field counts by its first value. A text without a list in JSON is read
     line by line; see `lines_in`. Empty statements are dropped.
@@ -68,12 +76,12 @@ def statements_in(text: str, field: str) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    """Join a text into one line: white space becomes single spaces."""
+    """Return a text on one line: white space becomes single spaces."""
     return " ".join(text.split())
 
 
 def json_in(text: str) -> Any:
-    """Read a reply as JSON, in a fence or not, repaired if needed; None if it is not JSON.
+    """Return the JSON of a reply, in a fence or not, repaired if needed; None if it is not JSON.
 
     None also for anything but an object or a list, and for JSON that was cut off.
     """
@@ -88,6 +96,37 @@ def json_in(text: str) -> Any:
         return mended(body, whole=True) or None
     except JudgeOutputError:
         return None
+
+
+# --- Inverse rules, by the numbers of their rules
+
+
+def read_inverse_rules(text: str, numbers: Sequence[int]) -> dict[int, str] | None:
+    """Return the inverse rules in a reply by the number of their rule; None if they fit no rules.
+
+    Entries with a number are matched by it; unknown numbers are ignored. If no entry has a known
+    number, those without one are matched in order, and the last rules may be missing. None if there
+    are more of those than rules, or nothing to match.
+    """
+    content = json_in(text)
+    if isinstance(content, dict):
+        content = next((value for value in content.values() if isinstance(value, list)), None)
+    entries: list[tuple[int | None, str]]
+    lines = text.splitlines()
+    if isinstance(content, list) and content and all(isinstance(item, dict) for item in content):
+        entries = [(whole_of(item, "number"), text_of(item, "text")) for item in content]
+    elif any(matches := [NUMBER.match(line) for line in lines]):
+        numbered = [(match, line) for match, line in zip(matches, lines, strict=True) if match]
+        entries = [(int(match[1]), line[match.end() :]) for match, line in numbered]
+    else:
+        entries = [(None, rule) for rule in statements_in(text, "inverse")]
+    entries = [(number, one_line(rule)) for number, rule in entries if rule.strip()]
+    known = {number: rule for number, rule in entries if number in numbers}
+    if known:
+        return {number: known[number] for number in numbers if number in known}
+    unnumbered = [rule for number, rule in entries if number is None]
+    in_order = dict(zip(numbers, unnumbered, strict=False))
+    return in_order if len(unnumbered) <= len(numbers) and in_order else None
 
 
 # --- CSV as models write it: with or without a header, with torn or unquoted cells
@@ -130,7 +169,7 @@ class ParsedTable:
 
 
 def read_tests_csv(text: str, inputs: Sequence[str] = ()) -> ParsedTable:
-    """Read a table of tests.
+    """Return the rows of a CSV table of tests, as a model may write it.
 
     Text before the header, or before the first row if there is no header, is skipped. Without a
     header, the columns are `ruleid, testid, testinput, expectedoutput, reasoning`. A row that
@@ -151,14 +190,14 @@ def read_tests_csv(text: str, inputs: Sequence[str] = ()) -> ParsedTable:
         why = "there is no header and no row with a rule, a test and an input"
         return ParsedTable(lost=[why] if text else [])
     start = (headers or rows)[0]
-    records = _records("\n".join(lines[start:]).replace('\\"', '""'))
+    records = _csv_records("\n".join(lines[start:]).replace('\\"', '""'))
     own = {input_.lower(): input_ for input_ in inputs}
-    columns = _columns(records.pop(0)[1], own) if headers else _HEADERLESS
+    columns = _column_names(records.pop(0)[1], own) if headers else _HEADERLESS
     table = ParsedTable()
     for line, row, raw in records:
         if not any(cell.strip() for cell in row):
             continue
-        fitted = _fitted(row, raw, columns)
+        fitted = _cells_by_column(row, raw, columns)
         if fitted is not None:
             table.rows.append(fitted)
         elif not raw.lstrip().startswith("```"):
@@ -166,8 +205,8 @@ def read_tests_csv(text: str, inputs: Sequence[str] = ()) -> ParsedTable:
     return table
 
 
-def _records(source: str) -> list[tuple[int, list[str], str]]:
-    """Return line, cells and text of each row; lines count from 1.
+def _csv_records(source: str) -> list[tuple[int, list[str], str]]:
+    """Return the line, from 1, the cells and the text of each row of CSV.
 
     If the CSV cannot be read on, the last record has `?` as its only cell. The csv module's limit
     of cells is raised to 10,000,000 characters for the whole process.
@@ -186,8 +225,8 @@ def _records(source: str) -> list[tuple[int, list[str], str]]:
     return records
 
 
-def _columns(names: list[str], own: dict[str, str]) -> tuple[str, ...]:
-    """Return the known names of a table's columns.
+def _column_names(names: list[str], own: dict[str, str]) -> tuple[str, ...]:
+    """Return a table's column names in our spelling.
 
     A prompt's input gets the prompt's spelling, unless it is named like the number of a rule or
     test. A second column of rules holds their texts. Unknown names stay as they are.
@@ -202,8 +241,8 @@ def _columns(names: list[str], own: dict[str, str]) -> tuple[str, ...]:
     return tuple(columns)
 
 
-def _fitted(row: list[str], raw: str, columns: tuple[str, ...]) -> dict[str, str] | None:
-    """Match cells to columns; None if it is unclear which cell belongs to which column.
+def _cells_by_column(row: list[str], raw: str, columns: tuple[str, ...]) -> dict[str, str] | None:
+    """Return a row's cells by column; None if it is unclear which cell belongs to which.
 
     Surplus empty cells at the end are dropped. Other surplus cells are joined into the last column
     if that is `reasoning` and no comma can be part of a cell. None for a row with too few cells.
@@ -222,7 +261,7 @@ def _fitted(row: list[str], raw: str, columns: tuple[str, ...]) -> dict[str, str
 
 
 def _split_by_hand(raw: str) -> list[str] | None:
-    """Split a row into quoted cells, numbers and unquoted lists.
+    """Return a row's cells if they are quoted texts, numbers and unquoted lists alone.
 
     None if there is anything else, because its commas could be part of it or separate cells.
     """
@@ -259,7 +298,7 @@ def read_tests(
     scenario: Scenario | None = None,
     generation: int = 0,
 ) -> ParsedTests:
-    """Read tests from a reply; a test that lacks an input or repeats another is left out.
+    """Return the tests in a reply; one that lacks an input or repeats another is left out.
 
     A refusal, a text without tests and each test that is left out give a reason in `lost`. Tests
     are in the reply's order.
@@ -277,7 +316,7 @@ def read_tests(
     by_id = {rule.id: rule for rule in rules}
     fixed = dict(scenario.parameters) if scenario else {}
     seen: set[str] = set()
-    for number, row in enumerate(_rows(text, prompt, parsed), start=1):
+    for number, row in enumerate(_test_rows(text, prompt, parsed), start=1):
         rule = by_id.get(whole_of(row, "rule") or whole_of(row, "ruleid") or 0)
         if rule is None and len(rules) == 1:
             rule = rules[0]
@@ -293,7 +332,7 @@ def read_tests(
             "generation": generation,
         }
         try:
-            test = make_test(known, _inputs(row, prompt, fixed), number)
+            test = make_test(known, _test_inputs(row, prompt, fixed), number)
         except (ValueError, RecursionError) as error:
             parsed.lost.append(f"test {number}: {why_not(error)}")
             continue
@@ -305,8 +344,10 @@ def read_tests(
     return parsed
 
 
-def _rows(text: str, prompt: PromptUnderTest, parsed: ParsedTests) -> Sequence[Mapping[str, Any]]:
-    """Return the tests of a reply: JSON, or a table.
+def _test_rows(
+    text: str, prompt: PromptUnderTest, parsed: ParsedTests
+) -> Sequence[Mapping[str, Any]]:
+    """Return a reply's tests as rows: of its JSON, or else of its table.
 
     An object counts by its first list, or else as one test. An item of a list that is not an object
     is the test's input. What a table loses, or that the reply is empty, is added to `parsed.lost`.
@@ -326,10 +367,10 @@ def _rows(text: str, prompt: PromptUnderTest, parsed: ParsedTests) -> Sequence[M
     return table.rows
 
 
-def _inputs(
+def _test_inputs(
     row: Mapping[str, Any], prompt: PromptUnderTest, fixed: Mapping[str, JsonValue]
 ) -> dict[str, JsonValue]:
-    """Return the inputs of a test; refuse missing and empty ones.
+    """Return the inputs in a test's row; refuse missing and empty ones.
 
     Inputs that the prompt does not have are dropped, and so are fixed ones. Those with a default or
     a fixed value may be missing, and are not filled in here; but a row that gives no input at all,
@@ -351,3 +392,43 @@ def _inputs(
         # An empty cell of a table was left out; an empty input in JSON can be an edge case.
         raise InputError("is empty")
     return values
+
+
+# --- Baseline tests, which are separated by lines of ===
+
+
+SEPARATOR = re.compile(r"^[ \t]*={3,}[ \t]*$", re.MULTILINE)
+_TITLE = re.compile(
+    r"\A\W*test(?:[ \t]*case)?[ \t]*\d+\W*(?:\n|\Z)"
+    r"|\A[#*\s]*test(?:[ \t]*case)?[ \t]*\d+\**:[ \t:*]*",
+    re.IGNORECASE,
+)
+
+
+def read_baseline(text: str, prompt: PromptUnderTest) -> list[PromptTest]:
+    """Return the baseline tests in a reply: parts between lines of ===, or a JSON list.
+
+    Titles such as "Test 1:" are dropped, and so are repeated tests and, without notice, parts that
+    are not a test of the prompt's inputs. Empty if there is no test.
+    """
+    content = None if SEPARATOR.search(text) else json_in(text)
+    if isinstance(content, dict) and not any(isinstance(item, list) for item in content.values()):
+        content = None
+    parts = [text]
+    if content is None:
+        first, *others = SEPARATOR.split(text)
+        # A fence is of the reply if it encloses every test; else tests have fences of their own.
+        body = text if others and first.count("```") % 2 == 0 else unfenced(text)
+        titled = (_TITLE.sub("", part.strip()).strip() for part in SEPARATOR.split(body))
+        parts = [unfenced(p) if p[:3] == p[-3:] == "```" else p for p in titled if p]
+        if len(prompt.inputs) == 1:
+            parts = [json.dumps([{"testinput": part}]) for part in parts]
+        else:  # so that a list among the inputs is not taken for the tests
+            parts = [f"[{part}]" if part[:1] == "{" else part for part in parts]
+    tests = [test for part in parts for test in read_tests(part, prompt).tests]
+    return list({test.uid: test for test in tests}.values())
+
+
+def baseline_text(tests: Sequence[PromptTest]) -> str:
+    """Return tests as a text for `read_baseline`: separated by lines of ===."""
+    return "\n===\n".join(test.testinput for test in tests) + "\n"

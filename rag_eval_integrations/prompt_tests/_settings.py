@@ -53,7 +53,7 @@ class Settings:
     """The settings of a prompt's requests."""
 
     parameters: Mapping[str, JsonValue] = field(default_factory=dict)
-    """By name; `seed` is that of the first repetition."""
+    """By name; `seed` is the first repetition's."""
     images: Mapping[str, str] = field(default_factory=dict)
     """Targets of the prompt's Markdown images, as written, with their URLs; the target `{{name}}`
     has no URL before a test is inserted."""
@@ -71,7 +71,7 @@ class Settings:
 
 
 def settings_of(prompt: PromptUnderTest, given: Mapping[str, JsonValue] | None = None) -> Settings:
-    """Collect the settings of a prompt's requests.
+    """Return the settings of a prompt's requests: its file's, and those given.
 
     Names are written as in OpenAI's chat API. Settings, tools and images that are not sent are left
     out, with a sentence each in the `notes` of what is returned.
@@ -84,12 +84,12 @@ def settings_of(prompt: PromptUnderTest, given: Mapping[str, JsonValue] | None =
         ConfigurationError: for a value that cannot be sent; names the setting.
     """
     notes: list[str] = []
-    asked = _checked({**_of_head(prompt), **_named(given or {})}, prompt, notes)
-    return Settings(asked, _images(prompt, notes), tuple(notes))
+    asked = _sendable({**_settings_of_file(prompt), **_with_api_names(given or {})}, prompt, notes)
+    return Settings(asked, _image_urls(prompt, notes), tuple(notes))
 
 
-def _of_head(prompt: PromptUnderTest) -> dict[str, JsonValue]:
-    """Return the settings in a prompt file's head, with names of OpenAI's chat API.
+def _settings_of_file(prompt: PromptUnderTest) -> dict[str, JsonValue]:
+    """Return the settings in a prompt's file, under the names of OpenAI's chat API.
 
     Empty ones are left out. Later ones replace earlier: `modelParameters`, the model's
     `parameters`, its `options`. Tools of the head itself come before the model's.
@@ -104,27 +104,27 @@ def _of_head(prompt: PromptUnderTest) -> dict[str, JsonValue]:
         blocks += [model.get("parameters"), model.get("options")]
     settings: dict[str, JsonValue] = {}
     for block in blocks:
-        settings |= _named(block)
-    settings |= _named(settings.pop("additional_properties", None))  # of Prompty 2
+        settings |= _with_api_names(block)
+    settings |= _with_api_names(settings.pop("additional_properties", None))  # of Prompty 2
     form = head.get("responseFormat", head.get("response_format", settings.get("response_format")))
     if form == "json_schema" or "jsonSchema" in head:
         form = _schema_format(head.get("jsonSchema"), prompt.source)
     settings |= {
-        "response_format": _format(form),
+        "response_format": _response_format(form),
         "tools": head.get("tools") or settings.get("tools"),
     }
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _named(block: JsonValue | Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Write names as OpenAI's chat API does: `maxTokens` is `max_tokens`.
+def _with_api_names(block: JsonValue | Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return settings under the names of OpenAI's chat API: `maxTokens` is `max_tokens`.
 
     Empty for anything but a mapping.
     """
     if not isinstance(block, Mapping):
         return {}
-    written = {_CAPITAL.sub(r"_\1", str(name)).lower(): value for name, value in block.items()}
-    return {_NAMES.get(name, name): value for name, value in written.items()}
+    snake_case = {_CAPITAL.sub(r"_\1", str(name)).lower(): value for name, value in block.items()}
+    return {_NAMES.get(name, name): value for name, value in snake_case.items()}
 
 
 def _schema_format(given: JsonValue, source: str) -> JsonValue:
@@ -159,10 +159,10 @@ class _KnownSettings(BaseModel):
     stop: str | list[str] | None = None
 
 
-def _checked(
+def _sendable(
     given: Mapping[str, JsonValue], prompt: PromptUnderTest, notes: list[str]
 ) -> dict[str, JsonValue]:
-    """Return the settings that are sent; note the others.
+    """Return the settings that can be sent, checked; add a note for each of the others.
 
     A setting that is None is dropped without a note.
 
@@ -179,9 +179,9 @@ def _checked(
             notes.append(f"{prompt.name}: `{name}` is not sent: {_NOT_SETTINGS[name]}")
             continue
         if name == "tools":
-            value = _tools(value, prompt, notes)
+            value = _function_tools(value, prompt, notes)
         elif name == "response_format":
-            value = _format(value)
+            value = _response_format(value)
         if value is not None:
             sent[name] = value
     try:
@@ -193,7 +193,7 @@ def _checked(
     return sent
 
 
-def _format(given: JsonValue) -> JsonValue:
+def _response_format(given: JsonValue) -> JsonValue:
     """Return a response format in OpenAI's form; None for text.
 
     Raises:
@@ -210,10 +210,10 @@ def _format(given: JsonValue) -> JsonValue:
     return given if isinstance(given, dict) else {"type": kind}
 
 
-def _tools(given: JsonValue, prompt: PromptUnderTest, notes: list[str]) -> JsonValue:
-    """Return functions in OpenAI's form; name the others, which no chat request can hold.
+def _function_tools(given: JsonValue, prompt: PromptUnderTest, notes: list[str]) -> JsonValue:
+    """Return the tools that are functions, in OpenAI's form; None if there is none.
 
-    None if there is no function. Each of the others is a note.
+    Other tools, which no chat request can hold, are named in the notes.
     """
     functions: list[JsonValue] = []
     tools = given if isinstance(given, list) else [] if given is None else [given]
@@ -240,14 +240,14 @@ _MOST_BYTES = 5_000_000
 _URL = re.compile(r"https?://|data:image/", re.IGNORECASE)
 
 
-def _images(prompt: PromptUnderTest, notes: list[str]) -> dict[str, str]:
-    """Return the URL of each image in the prompt; note those that cannot be sent.
+def _image_urls(prompt: PromptUnderTest, notes: list[str]) -> dict[str, str]:
+    """Return the URL of each image in the prompt; add a note for one that cannot be sent.
 
     The URL is empty for an image whose target is an input. A file is a `data:` URL.
     """
     images: dict[str, str] = {}
     for _, target in _IMAGE.findall(prompt.text):
-        url = target if _URL.match(target) else _file_url(prompt.folder, target)
+        url = target if _URL.match(target) else _data_url(prompt.folder, target)
         if _PLACE.fullmatch(target):
             images[target] = ""
         elif url is None:
@@ -257,8 +257,8 @@ def _images(prompt: PromptUnderTest, notes: list[str]) -> dict[str, str]:
     return images
 
 
-def _file_url(folder: Path | None, name: str) -> str | None:
-    """Read an image of the prompt's folder as a `data:` URL; None for anything else.
+def _data_url(folder: Path | None, name: str) -> str | None:
+    """Return an image of the prompt's folder as a `data:` URL; None for anything else.
 
     None also for a file outside of the folder, of more than 5 MB, or without the suffix of a PNG,
     JPEG, GIF or WebP image.
@@ -294,19 +294,20 @@ def with_images(
     if not urls:
         return tuple(messages)
     return tuple(
-        _moved(message, urls) if message.role == "user" else message for message in messages
+        _with_attachments(message, urls) if message.role == "user" else message
+        for message in messages
     )
 
 
-def _moved(message: Message, urls: Mapping[str, str]) -> Message:
-    """Return a message with images moved out of its text, where their descriptions stay.
+def _with_attachments(message: Message, urls: Mapping[str, str]) -> Message:
+    """Return a message with its images attached; their descriptions stay in its text.
 
     An image is attached once, however often the text shows it.
     """
     content, images = message.content, []
     for target, url in urls.items():
-        written = re.compile(rf"!\[([^\]\n]{{0,500}})\]\(\s*{re.escape(target)}\s*\)")
-        content, count = written.subn(r"\1", content)
+        image = re.compile(rf"!\[([^\]\n]{{0,500}})\]\(\s*{re.escape(target)}\s*\)")
+        content, count = image.subn(r"\1", content)
         images += [url] * bool(count)
     return message.model_copy(update={"content": content, "images": tuple(images)})
 
@@ -314,8 +315,8 @@ def _moved(message: Message, urls: Mapping[str, str]) -> Message:
 # --- What a model takes
 
 
-def not_taken(model: ModelBase, settings: Settings) -> tuple[str, ...]:
-    """Name the settings that a model leaves out, before it is asked anything.
+def settings_not_sent(model: ModelBase, settings: Settings) -> tuple[str, ...]:
+    """Return the names of the settings that a model does not send, without asking it.
 
     Images are named `images`. The seed is never named.
     """
@@ -388,11 +389,11 @@ class OutputSchema:
             begins = output.strip()[:3]
             fenced = " (it stands in a code fence)" if begins == "```" else ""
             return [f"the output is not JSON{fenced}"]
-        return list(islice(_problems(value, self.schema, "the output"), 10))
+        return list(islice(_schema_problems(value, self.schema, "the output"), 10))
 
 
 def output_schema(prompt: PromptUnderTest) -> OutputSchema | None:
-    """Find the schema of a prompt's outputs; None if it declares none, or only text.
+    """Return the schema of a prompt's outputs; None if it declares none, or only text.
 
     `outputs` in the prompt's file goes before the response format. A response format without a
     schema asks for an object.
@@ -400,20 +401,22 @@ def output_schema(prompt: PromptUnderTest) -> OutputSchema | None:
     Raises:
         ConfigurationError: for a response format or a JSON Schema that cannot be read.
     """
-    declared = _declared(prompt.head.get("outputs"))
-    form = _of_head(prompt).get("response_format")
+    declared = _declared_schema(prompt.head.get("outputs"))
+    form = _settings_of_file(prompt).get("response_format")
     if declared is None and form is not None:
-        inner = _dict(_dict(form).get("json_schema")).get("schema")
-        declared = _dict(inner) or {"type": "object"}
-    if declared is None or (form is None and _is_text(declared)):
+        inner = _object_or_empty(_object_or_empty(form).get("json_schema")).get("schema")
+        declared = _object_or_empty(inner) or {"type": "object"}
+    if declared is None or (form is None and _declares_text(declared)):
         return None
-    return OutputSchema(declared, tuple(dict.fromkeys(_unknown(declared))))
+    return OutputSchema(declared, tuple(dict.fromkeys(_unchecked_keywords(declared))))
 
 
-def _declared(given: JsonValue) -> dict[str, JsonValue] | None:
-    """Read `outputs`: a JSON Schema, `{name: {type, …}}`, or `[{name, kind, …}]` of Prompty 2.
+def _declared_schema(given: JsonValue) -> dict[str, JsonValue] | None:
+    """Return the JSON Schema that a file's `outputs` declare; None for anything else.
 
-    None for anything else, and if no output is declared. Outputs in the last two forms are required
+    They are a JSON Schema, `{name: {type, …}}`, or `[{name, kind, …}]` of Prompty 2.
+
+    None also if no output is declared. Outputs in the last two forms are required
     unless they say `required: false`.
     """
     if isinstance(given, list):
@@ -439,34 +442,34 @@ def _declared(given: JsonValue) -> dict[str, JsonValue] | None:
     return {"type": "object", "properties": parts, "required": required}
 
 
-def _is_text(schema: dict[str, JsonValue]) -> bool:
-    """Whether it declares a text, alone or as the only output, which is not JSON."""
+def _declares_text(schema: dict[str, JsonValue]) -> bool:
+    """Return whether a schema declares a text, alone or as the only output."""
     if schema.get("type") == "string":
         return True
-    parts = [_dict(part) for part in _dict(schema.get("properties")).values()]
+    parts = [_object_or_empty(part) for part in _object_or_empty(schema.get("properties")).values()]
     return len(parts) == 1 and parts[0].get("type") == "string" and "enum" not in parts[0]
 
 
-def _unknown(schema: JsonValue) -> Iterator[str]:
+def _unchecked_keywords(schema: JsonValue) -> Iterator[str]:
     """Yield the keywords of a schema that are not checked, at any depth; some more than once."""
     if isinstance(schema, dict):
         yield from (name for name in schema if name not in _CHECKED | _WORDS)
-        for part in (*_dict(schema.get("properties")).values(), schema.get("items")):
-            yield from _unknown(part)
+        for part in (*_object_or_empty(schema.get("properties")).values(), schema.get("items")):
+            yield from _unchecked_keywords(part)
 
 
-def _dict(value: JsonValue) -> dict[str, JsonValue]:
+def _object_or_empty(value: JsonValue) -> dict[str, JsonValue]:
     """Return an object unchanged; an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
-def _list(value: JsonValue) -> list[JsonValue]:
+def _list_or_empty(value: JsonValue) -> list[JsonValue]:
     """Return a list unchanged; an empty one for anything else."""
     return value if isinstance(value, list) else []
 
 
-def _problems(value: JsonValue, schema: JsonValue, where: str) -> Iterator[str]:
-    """Yield where a value does not fit a JSON Schema; everything fits what is not a schema.
+def _schema_problems(value: JsonValue, schema: JsonValue, where: str) -> Iterator[str]:
+    """Yield where a value does not fit a JSON Schema; anything fits what is not a schema.
 
     After a wrong type, nothing inside the value is checked. A type that is not one of JSON Schema
     is not checked.
@@ -474,36 +477,36 @@ def _problems(value: JsonValue, schema: JsonValue, where: str) -> Iterator[str]:
     if not isinstance(schema, dict):
         return
     given, allowed = schema.get("type"), schema.get("enum")
-    types = [str(name) for name in _list(given) or [given] if name is not None]
+    types = [str(name) for name in _list_or_empty(given) or [given] if name is not None]
     known = {_ALIASES.get(name, name) for name in types}
     known |= {"null"} if known and schema.get("nullable") is True else set()
-    kinds = _kinds(value)
+    kinds = _json_types(value)
     if known and known <= set(_TYPES) and not known & set(kinds):
         yield f"{where} is {kinds[0]}, not {' or '.join(sorted(known, key=_TYPES.index))}"
         return
-    if isinstance(allowed, list) and not any(_equal(value, item) for item in allowed):
-        yield f"{where} is {_shown(value)}, which is not one of {_shown(allowed)}"
-    if "const" in schema and not _equal(value, schema["const"]):
-        yield f"{where} is {_shown(value)}, not {_shown(schema['const'])}"
+    if isinstance(allowed, list) and not any(_equal_json(value, item) for item in allowed):
+        yield f"{where} is {_excerpt(value)}, which is not one of {_excerpt(allowed)}"
+    if "const" in schema and not _equal_json(value, schema["const"]):
+        yield f"{where} is {_excerpt(value)}, not {_excerpt(schema['const'])}"
     if isinstance(value, dict):
-        declared = _dict(schema.get("properties"))
-        for name in map(str, _list(schema.get("required"))):
+        declared = _object_or_empty(schema.get("properties"))
+        for name in map(str, _list_or_empty(schema.get("required"))):
             if name not in value:
                 yield f"{where} has no `{one_line(name, 60)}`"
         for name, item in value.items():
             inside = f"`{one_line(name, 60)}`"
             if name in declared:
-                yield from _problems(item, declared[name], f"{inside} of {where}")
+                yield from _schema_problems(item, declared[name], f"{inside} of {where}")
             elif schema.get("additionalProperties") is False:
                 yield f"{where} has {inside}, which is not declared"
-    for number, item in enumerate(_list(value), start=1):
-        yield from _problems(item, schema.get("items"), f"item {number} of {where}")
+    for number, item in enumerate(_list_or_empty(value), start=1):
+        yield from _schema_problems(item, schema.get("items"), f"item {number} of {where}")
 
 
-def _kinds(value: JsonValue) -> list[str]:
-    """Name the types that a value has, the narrowest first.
+def _json_types(value: JsonValue) -> list[str]:
+    """Return the JSON types that a value has, the narrowest first.
 
-    A number without a fraction is an integer; true and false are no numbers.
+    A number without a fraction is an integer; true and false are not numbers.
     """
     if isinstance(value, bool):
         return ["boolean"]
@@ -514,22 +517,22 @@ def _kinds(value: JsonValue) -> list[str]:
     return [kinds[type(value)]]
 
 
-def _equal(value: JsonValue, other: JsonValue) -> bool:
-    """Compare JSON values; true is not 1, at any depth."""
+def _equal_json(value: JsonValue, other: JsonValue) -> bool:
+    """Return whether JSON values are equal; true is not 1, at any depth."""
     if isinstance(value, list) and isinstance(other, list):
-        return len(value) == len(other) and all(map(_equal, value, other))
+        return len(value) == len(other) and all(map(_equal_json, value, other))
     if isinstance(value, dict) and isinstance(other, dict):
-        return value.keys() == other.keys() and all(_equal(value[n], other[n]) for n in value)
+        return value.keys() == other.keys() and all(_equal_json(value[n], other[n]) for n in value)
     return value == other and isinstance(value, bool) == isinstance(other, bool)
 
 
-def _shown(value: JsonValue) -> str:
-    """Write a value as JSON on one line, cut at 80 characters."""
+def _excerpt(value: JsonValue) -> str:
+    """Return a value as JSON on one line, cut at 80 characters."""
     return one_line(json.dumps(value, ensure_ascii=False), 80)
 
 
 def with_schema(result: Result, schema: OutputSchema | None) -> Result:
-    """Add the check of the output to a result's metrics, in place of an earlier check.
+    """Return a result with the check of its output by a schema among its metrics.
 
     Without a schema, and for a failed output, the result is returned unchanged.
     """

@@ -55,14 +55,14 @@ JOURNAL = "replies.sqlite"
 Cells = Sequence[tuple[str, str, Callable[[Row, str], object]]]
 
 
-def _written(record: object, cells: Cells) -> dict[str, Any]:
-    """Write a record's fields as the cells of a row; those that are None have no cell."""
+def _to_cells(record: object, cells: Cells) -> dict[str, Any]:
+    """Return a record's fields as the cells of a row; those that are None have no cell."""
     values = ((column, getattr(record, field)) for field, column, _ in cells)
     return {column: value for column, value in values if value is not None}
 
 
-def _read(row: Row, cells: Cells) -> dict[str, Any]:
-    """Read a record's fields from the cells of a row, without those that are missing or empty."""
+def _from_cells(row: Row, cells: Cells) -> dict[str, Any]:
+    """Return a record's fields from the cells of a row, without missing and empty ones."""
     values = ((field, read(row, column)) for field, column, read in cells)
     return {field: value for field, value in values if value not in (None, "")}
 
@@ -72,7 +72,7 @@ _MOST = 10**9
 
 
 def text_of(row: Row, name: str) -> str:
-    """Read a text; empty if the cell is missing.
+    """Return a row's cell as a text; empty if it is missing.
 
     Another value is written as by `str`. Lone surrogates are replaced.
     """
@@ -82,7 +82,7 @@ def text_of(row: Row, name: str) -> str:
 
 
 def flag_of(row: Row, name: str) -> bool | None:
-    """Read a Boolean; None if the cell is missing or something else.
+    """Return a row's cell as a Boolean; None if it is missing or something else.
 
     A text counts if it is true, false, 1 or 0, in any case.
     """
@@ -93,7 +93,9 @@ def flag_of(row: Row, name: str) -> bool | None:
 
 
 def whole_of(row: Row, name: str) -> int | None:
-    """Read a whole number, also as text; None if the cell is missing or something else.
+    """Return a row's cell as a whole number; None if it is missing or something else.
+
+    The number may be written as text.
 
     A fraction is cut off, unless it is a text. None also for a number of more than nine digits.
     """
@@ -107,7 +109,7 @@ def whole_of(row: Row, name: str) -> int | None:
 
 
 def number_of(row: Row, name: str) -> float | None:
-    """Read a finite number; None if the cell is missing or something else, such as a text."""
+    """Return a row's cell as a finite number; None if it is missing or something else."""
     value = row.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -115,7 +117,7 @@ def number_of(row: Row, name: str) -> float | None:
 
 
 def outcome_of(row: Row, name: str) -> Outcome | None:
-    """Read a verdict; None if the cell is missing or something else."""
+    """Return a row's cell as an outcome; None if it is missing or something else."""
     value = row.get(name)
     return cast(Outcome, value) if value in ("ok", "err", "unknown") else None
 
@@ -130,7 +132,7 @@ def why_not(error: Exception) -> str:
 
 
 def rows_of(content: object, what: str) -> list[dict[str, Any]]:
-    """Check that content is a list of objects, and return it.
+    """Return content that is a list of objects; refuse anything else.
 
     The list is returned itself, not a copy.
 
@@ -170,7 +172,7 @@ _COLUMNS = {"ruleid", "testinput", "testinputOriginal", *(column for _, column, 
 
 
 def to_test_rows(tests: Iterable[PromptTest]) -> list[dict[str, Any]]:
-    """Write tests: PromptPex's columns, and `inputs`, `inverse`, `testuid` and the rule's text.
+    """Return tests as rows of `tests.json`: PromptPex's columns, and some of our own.
 
     An input with the name of another column has no column of its own. Fields that are None are left
     out. Tests that were made longer also have the inputs from before.
@@ -179,11 +181,11 @@ def to_test_rows(tests: Iterable[PromptTest]) -> list[dict[str, Any]]:
     for test in tests:
         row = {
             "ruleid": "" if test.rule_id is None else str(test.rule_id),
-            **_written(test, _TEST[:3]),
+            **_to_cells(test, _TEST[:3]),
             **{name: value for name, value in test.inputs.items() if name not in _COLUMNS},
             "inputs": test.inputs,
             "testinput": test.testinput,
-            **_written(test, _TEST),
+            **_to_cells(test, _TEST),
         }
         if test.original is not None:
             row |= {"testinputOriginal": input_text(test.original), "inputsOriginal": test.original}
@@ -194,7 +196,7 @@ def to_test_rows(tests: Iterable[PromptTest]) -> list[dict[str, Any]]:
 def from_test_rows(
     rows: Sequence[Row], prompt: PromptUnderTest, spec: Spec, lost: list[str]
 ) -> list[PromptTest]:
-    """Read tests, ours, PromptPex's or edited by hand.
+    """Return the tests of rows that are ours, PromptPex's or edited by hand.
 
     The inputs are the object `inputs`, `testinput`, or the columns named like the prompt's inputs.
     A rule's text that is not in the row is looked up by `ruleid` in the specification; the
@@ -230,7 +232,7 @@ def from_test_rows(
 def make_test(
     row: Row, inputs: dict[str, JsonValue], number: int, by_id: Mapping[int, Rule] | None = None
 ) -> PromptTest:
-    """Make a test of a row and its inputs.
+    """Return the test of a row and its inputs.
 
     A baseline test has no rule. The text of a rule in `by_id` is not used for a test of the other
     direction. Without a number or uid in the row, the test gets the row's number and a uid made of
@@ -253,7 +255,7 @@ def make_test(
         "baseline": False,
         "scenario": "",
         "test_id": str(number),
-        **_read(row, _TEST),
+        **_from_cells(row, _TEST),
     }
     # With the other direction, the numbers belong to another list of rules: the text is left empty
     # rather than wrong.
@@ -277,7 +279,7 @@ def make_test(
 def inputs_of(
     row: Row, prompt: PromptUnderTest, fixed: Mapping[str, JsonValue]
 ) -> dict[str, JsonValue]:
-    """Read a row's inputs: the object `inputs`, `testinput`, or columns with the inputs' names.
+    """Return a row's inputs: the object `inputs`, `testinput`, or columns with the inputs' names.
 
     Columns are used without a usable text, and where the text cannot be divided into the inputs. An
     object `inputs` is returned as it is.
@@ -303,91 +305,11 @@ def inputs_of(
     raise InputError("has no input")
 
 
-# --- `rules.txt`, `inverse_rules.txt` and so on
-
-
-NUMBER = re.compile(r"^\s*(\d{1,3})\s*[.):]\s+")
-
-
-def inverse_by_rule(lines: Sequence[str], rules: int) -> dict[int, str] | list[str]:
-    """Read inverse rules: in the order of the rules, or by the number at the start of each line.
-
-    Lines are numbered if some rules have no inverse, so that the others keep their rules. They are
-    read by number only if every line has one and there are fewer lines than rules; otherwise, the
-    lines are returned unchanged, in their order.
-
-    Args:
-        lines: lines of the file.
-        rules: number of output rules.
-    """
-    matches = [NUMBER.match(line) for line in lines]
-    if lines and all(matches) and len(lines) < rules:
-        numbered = [(match, line) for match, line in zip(matches, lines, strict=True) if match]
-        return {int(match[1]): line[match.end() :] for match, line in numbered}
-    return list(lines)
-
-
-def inverse_lines(spec: Spec) -> list[str]:
-    """Write inverse rules, a line each, so that `inverse_by_rule` finds the same rules for them.
-
-    Where some rules have none, each line begins with the number of the rule that it contradicts.
-    """
-    inverse = spec.inverse_rules
-    if len(inverse) < len(spec.output_rules) and all(rule.of_rule is not None for rule in inverse):
-        places = {rule.id: place for place, rule in enumerate(spec.output_rules, start=1)}
-        return [f"{places.get(rule.of_rule or 0, rule.of_rule)}. {rule.text}" for rule in inverse]
-    return [rule.text for rule in inverse]
-
-
-def make_spec(
-    intent: str,
-    input_spec: Sequence[str],
-    rules: Sequence[str],
-    inverse: dict[int, str] | Sequence[str],
-    *,
-    cut: int | None = None,
-) -> Spec:
-    """Make a specification: rules are numbered from 1, and inverse rules after them.
-
-    Args:
-        intent: the prompt's purpose.
-        input_spec: rules for valid inputs.
-        rules: output rules.
-        inverse: inverse rules, by the number of their rule or in the order of the rules. In a list
-            of another length it is not known which rule each contradicts.
-        cut: number of rules, and of inverse rules, that are numbered first, in PromptPex's way; the
-            others get the numbers after these. None for all.
-    """
-    first, firsts = (
-        len(texts) if cut is None else min(cut, len(texts)) for texts in (rules, inverse)
-    )
-    direct = [
-        Rule(id=number if number <= first else number + firsts, text=text)
-        for number, text in enumerate(rules, start=1)
-    ]
-    pairs: Iterable[tuple[int | None, str]]
-    if isinstance(inverse, dict):
-        pairs = inverse.items()
-    else:
-        matched = len(inverse) == len(rules)
-        pairs = ((i if matched else None, text) for i, text in enumerate(inverse, start=1))
-    opposite = [
-        Rule(
-            id=number + (first if number <= firsts else len(rules)),
-            text=text,
-            inverse=True,
-            of_rule=direct[of - 1].id if of is not None and 0 < of <= len(direct) else of,
-        )
-        for number, (of, text) in enumerate(pairs, start=1)
-    ]
-    return Spec(intent=intent, input_spec=tuple(input_spec), rules=(*direct, *opposite))
-
-
 # --- `test_evals.json` and `rule_evals.json`: verdicts on tests and rules themselves
 
 
-def _of_test(test: PromptTest) -> dict[str, Any]:
-    """Return PromptPex's fields of a test."""
+def _test_cells(test: PromptTest) -> dict[str, Any]:
+    """Return the cells that describe a test in PromptPex's rows."""
     return {
         "ruleid": test.rule_id,
         "rule": test.rule,
@@ -401,21 +323,21 @@ def _of_test(test: PromptTest) -> dict[str, Any]:
 
 
 def _verdict_cells(name: str, verdict: Judged) -> dict[str, Any]:
-    """Write a verdict's cells: the outcome under the name, and the judge's reply under `…Text`."""
+    """Return a verdict's cells: the outcome under the name, the judge's reply under `…Text`."""
     of_reply = read_verdict(verdict.raw).reason if verdict.raw else ""
     why = {} if verdict.reason == of_reply else {f"{name}Reason": verdict.reason}
     return {name: verdict.outcome, f"{name}Text": verdict.raw, **why}
 
 
 def checks_to_rows(checks: Iterable[TestCheck]) -> list[dict[str, Any]]:
-    """Write checks of tests; PromptPex calls the agreement of the specification `coverage`.
+    """Return checks of tests as rows; PromptPex calls the agreement `coverage`.
 
     What was not judged has no cells. Of a verdict, the outcome and the judge's reply are kept, or
     the reason where there is no reply.
     """
     rows = []
     for check in checks:
-        row, agreed = _of_test(check.test), check.agreement
+        row, agreed = _test_cells(check.test), check.agreement
         if check.validity is not None:
             row |= {**_verdict_cells("validity", check.validity), "model": check.validity.judge}
         if agreed is not None:
@@ -434,33 +356,35 @@ def checks_from_rows(
     spec: Spec,
     tests: Sequence[PromptTest] = (),
 ) -> list[TestCheck]:
-    """Read checks of tests, ours or PromptPex's; rows without a usable input are left out.
+    """Return the checks of tests in rows; rows without a usable input are left out.
 
     Verdicts without a cell are None.
     """
     checks = []
-    for row, test in _with_tests(rows, prompt, spec, tests, []):
+    for row, test in _rows_with_tests(rows, prompt, spec, tests, []):
         model = text_of(row, "model") or None
         agreed = {**row, "coverageText": row.get("coverageEvalText")}
         checks.append(
             TestCheck(
                 test=test,
-                validity=judged_from(row, "validity", model) if row.get("validity") else None,
-                agreement=judged_from(agreed, "coverage", model) if row.get("coverage") else None,
+                validity=verdict_of_row(row, "validity", model) if row.get("validity") else None,
+                agreement=verdict_of_row(agreed, "coverage", model)
+                if row.get("coverage")
+                else None,
                 agreement_output=text_of(row, "coverageText"),
             )
         )
     return checks
 
 
-def _with_tests(
+def _rows_with_tests(
     rows: Sequence[Row],
     prompt: PromptUnderTest,
     spec: Spec,
     tests: Sequence[PromptTest],
     lost: list[str],
 ) -> Iterator[tuple[Row, PromptTest]]:
-    """Yield rows with their tests: that with the row's `testuid`, or else one made of the row.
+    """Yield each row with its test: the one of its `testuid`, or else one made from the row.
 
     A row of which no test can be made is left out, with a reason in `lost`.
     """
@@ -476,12 +400,12 @@ def _with_tests(
         if "baseline" in row and flag_of(row, "baseline") is None:
             # The CSV of version 7 has an empty `baseline` for rule tests.
             given["baseline"] = not text_of(row, "rule")
-        for made in from_test_rows([given], prompt, spec, lost):
-            yield row, made
+        for row_test in from_test_rows([given], prompt, spec, lost):
+            yield row, row_test
 
 
 def rule_checks_to_rows(checks: Iterable[RuleCheck], prompt_id: str) -> list[dict[str, Any]]:
-    """Write checks of rules: the outcome, and the judge's reply or why there is none."""
+    """Return checks of rules as rows: the outcome, and the judge's reply or why there is none."""
     return [
         {
             "id": f"{prompt_id}-{check.rule.id}",
@@ -496,14 +420,14 @@ def rule_checks_to_rows(checks: Iterable[RuleCheck], prompt_id: str) -> list[dic
 
 
 def rule_checks_from_rows(rows: Sequence[Row]) -> list[RuleCheck]:
-    """Read checks of rules, ours or PromptPex's.
+    """Return the checks of rules in rows that are ours or PromptPex's.
 
     A rule without a number has 0; a verdict that is missing is `unknown`.
     """
     return [
         RuleCheck(
             rule=Rule(id=whole_of(row, "ruleid") or 0, text=text_of(row, "rule")),
-            grounded=judged_from(row, "grounded", text_of(row, "model") or None),
+            grounded=verdict_of_row(row, "grounded", text_of(row, "model") or None),
         )
         for row in rows
     ]
@@ -530,16 +454,16 @@ _METRIC: Cells = (
 
 
 def results_to_rows(results: Iterable[Result]) -> list[dict[str, Any]]:
-    """Write results: PromptPex's columns, and `run`, `contexts`, `latencySeconds`, `judges`."""
-    return [_row(result) for result in results]
+    """Return results as rows: PromptPex's columns, and some of our own."""
+    return [_result_row(result) for result in results]
 
 
-def _row(result: Result) -> dict[str, Any]:
-    """Write a result as PromptPex's row; what is None or was not judged has no cells.
+def _result_row(result: Result) -> dict[str, Any]:
+    """Return a result as PromptPex's row; what is None or was not judged has no cells.
 
     Contexts and parameters without content are left out, too.
     """
-    row = {"id": result.id, **_of_test(result.test), **_written(result, _RESULT)}
+    row = {"id": result.id, **_test_cells(result.test), **_to_cells(result, _RESULT)}
     known = {"contexts": list(result.contexts), "parameters": result.parameters}
     row |= {name: value for name, value in known.items() if value}
     if result.compliance is not None:
@@ -568,7 +492,7 @@ def results_from_rows(
     tests: Sequence[PromptTest] = (),
     lost: list[str] | None = None,
 ) -> list[Result]:
-    """Read results, ours or PromptPex's.
+    """Return the results in rows that are ours or PromptPex's.
 
     A row's test is the one with its `testuid`, which kept its rule. Only without such a test the
     rule in the row counts; in the data of PromptPex's paper it is missing or wrong in 1,668 of
@@ -584,16 +508,16 @@ def results_from_rows(
         lost: receives one sentence per row that cannot be used; None to drop them.
     """
     lost, results = [] if lost is None else lost, []
-    for row, test in _with_tests(rows, prompt, spec, tests, lost):
+    for row, test in _rows_with_tests(rows, prompt, spec, tests, lost):
         try:
-            results.append(_result(row, test))
+            results.append(_result_of_row(row, test))
         except (ValueError, RecursionError) as error:
             lost.append(f"result of {test.uid}: {why_not(error)}")
     return results
 
 
-def _result(row: Row, test: PromptTest) -> Result:
-    """Read a result from PromptPex's row.
+def _result_of_row(row: Row, test: PromptTest) -> Result:
+    """Return the result in PromptPex's row.
 
     What is missing is empty. The model is `?` if there is none. An empty verdict is read as
     `unknown`, unless the row has an error. Averages over judges are not read.
@@ -602,11 +526,13 @@ def _result(row: Row, test: PromptTest) -> Result:
     judged: list[Judged] = []
     if isinstance(judges, list):
         given = (item for item in judges if isinstance(item, Mapping))
-        judged = [judged_from(item, "compliance", text_of(item, "judge") or None) for item in given]
+        judged = [
+            verdict_of_row(item, "compliance", text_of(item, "judge") or None) for item in given
+        ]
         if judged and outcome_of(row, "compliance") not in (None, judged[0].outcome):
-            judged[0] = judged_from(row, "compliance", judged[0].judge)  # edited by hand
+            judged[0] = verdict_of_row(row, "compliance", judged[0].judge)  # edited by hand
     elif row.get("compliance") is not None and not text_of(row, "error"):
-        judged = [judged_from(row, "compliance")]  # an empty cell: judged, without a verdict
+        judged = [verdict_of_row(row, "compliance")]  # an empty cell: judged, without a verdict
     metrics = row.get("metrics")
     return Result(
         test=test,
@@ -618,19 +544,19 @@ def _result(row: Row, test: PromptTest) -> Result:
             MetricResult(
                 metric=text_of(cell, "metric") or metric,
                 judge=text_of(cell, "judge") or judge,
-                **_read(cell, _METRIC),
+                **_from_cells(cell, _METRIC),
             )
             for key, cell in (metrics.items() if isinstance(metrics, Mapping) else ())
             for metric, _, judge in [str(key).partition(" with ")]
             # An average is computed from the others.
             if isinstance(cell, Mapping) and judge != "average"
         ),
-        **{"model": "?", **_read(row, _RESULT)},
+        **{"model": "?", **_from_cells(row, _RESULT)},
     )
 
 
-def judged_from(row: Row, name: str, judge: str | None = None) -> Judged:
-    """Read a verdict and the judge's reply, such as `compliance` and `complianceText`.
+def verdict_of_row(row: Row, name: str, judge: str | None = None) -> Judged:
+    """Return the verdict in a row's cells, such as `compliance` and `complianceText`.
 
     The recorded verdict counts, even if this version would read the reply differently.
 

@@ -28,7 +28,7 @@ from rag_eval_integrations.prompt_tests._requests import (
     Journal,
     R,
     RecordedModel,
-    answered,
+    ask_model,
     dialogue,
     run_jobs,
     sections,
@@ -59,7 +59,7 @@ _LEAST_MASS = 0.5
 _WORD = re.compile(r"(?<!\w)(?:OK|ERR)(?!\w)", re.IGNORECASE)
 
 
-async def judged(
+async def ask_verdict(
     judge: Model,
     instructions: str,
     parts: Mapping[str, str],
@@ -67,7 +67,7 @@ async def judged(
     version: str,
     probability: bool = False,
 ) -> Judged:
-    """Ask a judge for a verdict; a failure gives `unknown` with the reason and raises nothing.
+    """Ask a judge for OK or ERR; a failure gives `unknown` with its reason.
 
     The verdict is also `unknown` if the reply was cut off or withheld, or holds no verdict. Only
     the verdict of a judge that does not answer has `failed` set.
@@ -88,9 +88,9 @@ async def judged(
     if probability and not (isinstance(judge, RecordedModel) and judge.holds(request)):
         request = request.model_copy(update={"top_logprobs": _ALTERNATIVES})
     try:
-        completion = await answered(judge, request)
+        completion = await ask_model(judge, request)
     except JudgeError as error:
-        return _failed(error, judge)
+        return _unanswered(error, judge)
     _, stopped = STOPPED.get(completion.finish_reason, ("", ""))
     verdict = Verdict("unknown", stopped) if stopped else read_verdict(completion.text)
     return Judged(
@@ -102,8 +102,8 @@ async def judged(
     )
 
 
-def _failed(error: JudgeError, judge: Model) -> Judged:
-    """Return the verdict of a judge that did not answer: `unknown`, because of the error."""
+def _unanswered(error: JudgeError, judge: Model) -> Judged:
+    """Return the verdict of a judge that did not answer: `unknown`, with the error as reason."""
     why = f"{type(error).__name__}: {error}"
     return Judged(outcome="unknown", reason=why, judge=judge.name, failed=True)
 
@@ -142,7 +142,7 @@ Basis = Literal["rules", "prompt"]
 
 RULES = f"""\
 You check whether the output of an assistant keeps the rules that were set for it. You are given \
-the rules{{shown}} and the output.
+the rules{{material}} and the output.
 
 Go by the rules alone, not by what you would have answered. Only what the output itself shows \
 counts: a rule that does not apply here is kept, and a rule that cannot be checked from what you \
@@ -156,7 +156,7 @@ rule is kept, it is OK.
 
 PROMPT = f"""\
 You check whether the output of an assistant is one that its prompt allows. You are given the \
-prompt{{shown}} and the output.
+prompt{{material}} and the output.
 
 Go by the prompt alone, not by what you would have answered. Only what the output itself shows \
 counts: leave aside whatever cannot be checked from what you are given. You do not check whether \
@@ -170,7 +170,7 @@ for. One clear violation is enough for ERR; without any, it is OK.
 
 @dataclass(frozen=True)
 class NonCompliance:
-    """Asks a judge whether an output complies with the rules or the prompt.
+    """The question whether an output complies with the rules or the prompt.
 
     Args:
         basis: `rules` for the output rules and the input specification, as in PromptPex's paper;
@@ -222,8 +222,8 @@ class NonCompliance:
             words, parts["input"] = f"{words}, the input", test.testinput
         parts["output"] = output
         version = f"noncompliance-1/{self.basis}"
-        instructions = template.format(shown=words)
-        return await judged(judge, instructions, parts, version=version, probability=True)
+        instructions = template.format(material=words)
+        return await ask_verdict(judge, instructions, parts, version=version, probability=True)
 
 
 # --- Input validity: does the input specification allow a test's input?
@@ -240,7 +240,7 @@ if the input keeps all of the description, ERR if it breaks any part.
 
 
 class InputValidity:
-    """Asks a judge whether a test's input is valid."""
+    """The question whether a test's input is valid."""
 
     async def judge(self, spec: Spec, test: PromptTest, judge: Model) -> Judged:
         """Judge one test; `unknown` without an input specification, and no judge is asked.
@@ -250,7 +250,7 @@ class InputValidity:
         if not spec.input_spec:
             return Judged(outcome="unknown", reason="there is no input specification")
         parts = {"valid input": spec.input_spec_text, "input": test.testinput}
-        return await judged(judge, _VALIDITY_INSTRUCTIONS, parts, version="validity-1")
+        return await ask_verdict(judge, _VALIDITY_INSTRUCTIONS, parts, version="validity-1")
 
 
 # --- Rule groundedness: does the prompt support an output rule?
@@ -267,12 +267,12 @@ the rule adds something, changes something or contradicts the prompt.
 
 
 class RuleGroundedness:
-    """Asks a judge whether the prompt states or implies a rule."""
+    """The question whether the prompt states or implies a rule."""
 
     async def judge(self, prompt: PromptUnderTest, rule: Rule, judge: Model) -> Judged:
         """Judge one rule; a judge that does not answer gives `unknown`."""
         parts = {"prompt": prompt.text, "rule": rule.text}
-        return await judged(judge, _GROUNDEDNESS_INSTRUCTIONS, parts, version="groundedness-1")
+        return await ask_verdict(judge, _GROUNDEDNESS_INSTRUCTIONS, parts, version="groundedness-1")
 
 
 # --- Spec agreement: does the extracted specification alone lead to a compliant answer?
@@ -286,7 +286,7 @@ Answer the user's input. Your answer has to keep these rules:
 
 
 class SpecAgreement:
-    """Asks a judge whether answers made from the specification alone comply with the prompt."""
+    """The question whether answers made from the specification alone comply with the prompt."""
 
     async def judge(
         self,
@@ -317,9 +317,9 @@ class SpecAgreement:
         question = dialogue(system, test.testinput)
         request = CompletionRequest(messages=question, prompt_version="agreement-1")
         try:
-            answer = (await answered(model, request)).text
+            answer = (await ask_model(model, request)).text
         except JudgeError as error:
-            return _failed(error, model), ""
+            return _unanswered(error, model), ""
         return await NonCompliance("prompt").judge(prompt, spec, test, answer, judge), answer
 
 
@@ -331,7 +331,7 @@ OWN_METRICS = Path(__file__).parent / "metrics"
 
 
 class PromptEvaluation:
-    """Evaluates a prompt's outputs, tests and rules with judges.
+    """An evaluation of a prompt's outputs, tests and rules by judges.
 
     Args:
         prompt: the prompt under test, in any form that `PromptUnderTest.of` accepts.
@@ -428,12 +428,12 @@ class PromptEvaluation:
             for metric in self.metrics:
                 judges = [self._own[metric.name]] if metric.name in self._own else self.judges
                 jobs += [(number, partial(self._measure, metric, result, j)) for j in judges]
-        judgements = await self._run(jobs, lambda job: job[1]())
+        judgements = await self._judge_all(jobs, lambda job: job[1]())
         by_result: dict[int, list[Judged | MetricResult]] = {}
         for (number, _), judgement in zip(jobs, judgements, strict=True):
             by_result.setdefault(number, []).append(judgement)
         return [
-            with_schema(_with(result, by_result.get(number, ())), self._schema)
+            with_schema(_with_judgements(result, by_result.get(number, ())), self._schema)
             for number, result in enumerate(results)
         ]
 
@@ -477,7 +477,7 @@ class PromptEvaluation:
             self.verdicts += [verdict for verdict in (valid, agreed) if verdict is not None]
             return TestCheck(test=test, validity=valid, agreement=agreed, agreement_output=output)
 
-        return await self._run(tests, check)
+        return await self._judge_all(tests, check)
 
     async def rules(self) -> list[RuleCheck]:
         """Judge whether the prompt supports each output rule, with the first judge.
@@ -495,10 +495,10 @@ class PromptEvaluation:
             self.verdicts.append(grounded)
             return RuleCheck(rule=rule, grounded=grounded)
 
-        return await self._run(self.spec.output_rules, check)
+        return await self._judge_all(self.spec.output_rules, check)
 
-    async def _run(self, jobs: Sequence[J], work: Callable[[J], Awaitable[R]]) -> list[R]:
-        """Do jobs at the same time, and count them; return the results in the order of the jobs.
+    async def _judge_all(self, jobs: Sequence[J], work: Callable[[J], Awaitable[R]]) -> list[R]:
+        """Run judgements concurrently, and return their results in the order of the jobs.
 
         The jobs are added to `planned`, and `done` is called after each of them.
         """
@@ -514,7 +514,7 @@ class PromptEvaluation:
     async def _measure(
         self, metric: PromptyMetric, result: Result, judge: RecordedModel
     ) -> MetricResult:
-        """Have a metric grade an output; a failure is data.
+        """Return a metric's result for an output; a failure becomes an `unknown` result.
 
         An empty output is `unknown`, and no judge is asked. A judge that does not answer, or a
         variable without a value, gives `unknown` with `failed` set.
@@ -524,21 +524,21 @@ class PromptEvaluation:
             test, output = result.test, result.output
             values = metric_values(self.prompt, self.spec, test, output, result.contexts)
             try:
-                return await graded(metric, values, judge)
+                return await ask_metric(metric, values, judge)
             except (JudgeError, ConfigurationError) as error:
                 problem, failed = f"{type(error).__name__}: {error}", True
-        return _graded(metric, judge, outcome="unknown", problem=problem, failed=failed)
+        return _metric_result(metric, judge, outcome="unknown", problem=problem, failed=failed)
 
 
-def _graded(metric: PromptyMetric, judge: Model, **values: Any) -> MetricResult:
-    """Make the result of a metric and a judge."""
+def _metric_result(metric: PromptyMetric, judge: Model, **values: Any) -> MetricResult:
+    """Return the result of a metric by a judge, with the given fields."""
     return MetricResult(metric=metric.name, judge=judge.name, **values)
 
 
-def _with(result: Result, judgements: Sequence[Judged | MetricResult]) -> Result:
-    """Return a result with new verdicts and metrics.
+def _with_judgements(result: Result, judgements: Sequence[Judged | MetricResult]) -> Result:
+    """Return a result with new verdicts and metrics in place of earlier ones.
 
-    The first verdict is that on compliance. Earlier verdicts stay if there is no new one, and
+    The first verdict is the one that counts. Earlier verdicts stay if there is no new one, and
     earlier metrics if they are not measured again.
     """
     verdicts = [judgement for judgement in judgements if isinstance(judgement, Judged)]
@@ -551,8 +551,10 @@ def _with(result: Result, judgements: Sequence[Judged | MetricResult]) -> Result
     return result.model_copy(update=changes)
 
 
-async def graded(metric: PromptyMetric, values: Mapping[str, object], judge: Model) -> MetricResult:
-    """Ask a judge a metric's question.
+async def ask_metric(
+    metric: PromptyMetric, values: Mapping[str, object], judge: Model
+) -> MetricResult:
+    """Ask a judge a metric's question; return the metric's score or verdict.
 
     A reply that was cut off, or holds neither a score nor a verdict, gives `unknown` with the
     problem.
@@ -565,8 +567,10 @@ async def graded(metric: PromptyMetric, values: Mapping[str, object], judge: Mod
     reading, content = reply.reading, reply.completion.text
     problem = reading.problem and reading.reason if reply.stopped is None else reply.stopped[1]
     if problem is not None:
-        return _graded(metric, judge, outcome="unknown", content=content, problem=problem)
-    return _graded(metric, judge, outcome=reading.outcome, score=reading.score, content=content)
+        return _metric_result(metric, judge, outcome="unknown", content=content, problem=problem)
+    return _metric_result(
+        metric, judge, outcome=reading.outcome, score=reading.score, content=content
+    )
 
 
 def metric_values(
@@ -576,7 +580,7 @@ def metric_values(
     output: str,
     contexts: Sequence[str] = (),
 ) -> dict[str, object]:
-    """Return the values by variable: PromptPex's four and five more; unknown ones are empty.
+    """Return what a metric file may insert, by variable; unknown values are empty.
 
     Args:
         prompt: the prompt under test.

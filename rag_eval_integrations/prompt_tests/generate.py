@@ -22,24 +22,26 @@ from rag_eval_integrations.evaluations._cells import paragraphs
 from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metrics
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests import _upstream as files
-from rag_eval_integrations.prompt_tests._replies import ParsedTests
+from rag_eval_integrations.prompt_tests._replies import ParsedTests, baseline_text
 from rag_eval_integrations.prompt_tests._requests import RecordedModel, run_jobs
-from rag_eval_integrations.prompt_tests._stages import (
-    RuleGroup,
-    add_groundtruth,
-    baseline_text,
-    expand_test,
-    review_tests,
-    rule_groups,
-    write_baseline,
+from rag_eval_integrations.prompt_tests._spec_lines import inverse_by_rule
+from rag_eval_integrations.prompt_tests._spec_stages import (
     write_input_spec,
     write_intent,
     write_inverse_rules,
     write_rules,
+)
+from rag_eval_integrations.prompt_tests._test_stages import (
+    RuleGroup,
+    add_groundtruth,
+    expand_test,
+    review_tests,
+    rule_groups,
+    write_baseline,
     write_tests,
 )
+from rag_eval_integrations.prompt_tests._workspace import Tell, Workspace
 from rag_eval_integrations.prompt_tests.evaluate import OWN_METRICS
-from rag_eval_integrations.prompt_tests.project import Tell, Workspace
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Spec
 from rag_eval_integrations.prompt_tests.run import model_from
@@ -131,7 +133,7 @@ logger = logger_of(__name__)
 
 
 class Generation:
-    """Generates rules and tests for a prompt, stage by stage, in a folder.
+    """The generation of rules and tests for a prompt, stage by stage, in a folder.
 
     Every stage can be called on its own; it reads the earlier stages' files and runs those that
     are missing. A stage whose file exists reads the file: edit it, or delete it to run the stage
@@ -191,7 +193,7 @@ class Generation:
         Raises:
             JudgeError: when the generator does not answer, or gives no usable reply.
         """
-        return " ".join(await self._lines(files.INTENT, lambda: write_intent(*self._asking)))
+        return " ".join(await self._stage_lines(files.INTENT, lambda: write_intent(*self._asking)))
 
     async def input_spec(self) -> tuple[str, ...]:
         """Run stage 2: the rules of a valid input, read from their file if that exists.
@@ -199,7 +201,7 @@ class Generation:
         Raises:
             JudgeError: when the generator does not answer, or gives no usable reply.
         """
-        return await self._lines(files.INPUT_SPEC, lambda: write_input_spec(*self._asking))
+        return await self._stage_lines(files.INPUT_SPEC, lambda: write_input_spec(*self._asking))
 
     async def rules(self) -> tuple[str, ...]:
         """Run stage 3: the output rules; empty, with a notice, if the prompt sets none.
@@ -209,7 +211,7 @@ class Generation:
         Raises:
             JudgeError: when the generator does not answer, or gives no usable reply.
         """
-        rules = await self._lines(
+        rules = await self._stage_lines(
             files.RULES,
             lambda: write_rules(*self._asking, self.options.rules),
             "no output rules were found in the prompt; write your own here, one per line",
@@ -242,13 +244,13 @@ class Generation:
                 return tuple(inverse.values())
             return tuple(f"{number}. {text}" for number, text in inverse.items())
 
-        lines = await self._lines(files.INVERSE_RULES, write)
+        lines = await self._stage_lines(files.INVERSE_RULES, write)
         if len(lines) != len(rules):
             self._tell(
                 f"{self.prompt.name}: {len(rules)} rules but {len(lines)} inverse rules; if you "
                 f"edited the rules, delete {files.INVERSE_RULES} to generate it again"
             )
-        return files.inverse_by_rule(lines, len(rules))
+        return inverse_by_rule(lines, len(rules))
 
     async def spec(self) -> Spec:
         """Run stages 1 to 4, the first three concurrently; return the specification in their files.
@@ -275,7 +277,7 @@ class Generation:
             return await self._tests(spec)
 
     async def _tests(self, spec: Spec) -> list[PromptTest]:
-        """Return the tests: of the file, or newly written and reviewed; empty without rules.
+        """Return the file's tests, or write and review new ones; empty without rules.
 
         New tests are written into `tests.json`, beside files with the review and the baseline
         tests. A review or baseline tests that fail are left out with a notice.
@@ -336,8 +338,8 @@ class Generation:
 
         failed: list[JudgeError] = []
 
-        async def answered(test: PromptTest) -> PromptTest:
-            """Add the answer of the strong model to a test without one; others stay as they are."""
+        async def with_groundtruth(test: PromptTest) -> PromptTest:
+            """Return a test with an expected output; one that has one is returned unchanged."""
             if test.groundtruth is not None:
                 return test
             try:
@@ -350,7 +352,7 @@ class Generation:
                 return test
 
         with journal:
-            done = await run_jobs(tests, answered, max_concurrency=self.max_concurrency)
+            done = await run_jobs(tests, with_groundtruth, max_concurrency=self.max_concurrency)
         rows = [
             {
                 "testuid": test.uid,
@@ -407,22 +409,23 @@ class Generation:
                 failed.append(error)
                 if isinstance(error, JudgeUnavailableError) or len(failed) == len(groups):
                     raise  # the next run goes on from here
-                self._keep(error, f"there are no tests of rule {group.numbers}")
+                self._tell_failure(error, f"there are no tests of rule {group.numbers}")
                 return ParsedTests()
 
         tests: dict[str, PromptTest] = {}
-        for written in await run_jobs(groups, write, max_concurrency=self.max_concurrency):
-            for lost in written.lost:
+        for group_tests in await run_jobs(groups, write, max_concurrency=self.max_concurrency):
+            for lost in group_tests.lost:
                 self._tell(f"{self.prompt.name}: {lost}")
-            tests.update({test.uid: test for test in written.tests if test.uid not in tests})
+            for test in group_tests.tests:
+                tests.setdefault(test.uid, test)
         expanded = list(tests.values())
         for _ in range(options.expansions):
-            work = partial(self._expanded, spec=spec)
+            work = partial(self._longer, spec=spec)
             expanded = await run_jobs(expanded, work, max_concurrency=self.max_concurrency)
         return expanded
 
-    async def _expanded(self, test: PromptTest, spec: Spec) -> PromptTest:
-        """Expand a test; it keeps its short form, with a notice, if that fails.
+    async def _longer(self, test: PromptTest, spec: Spec) -> PromptTest:
+        """Return a longer form of a test; if that fails, the test itself, with a notice.
 
         Once the generator is not available, no more tests are sent to it.
         """
@@ -433,33 +436,35 @@ class Generation:
         except JudgeUnavailableError as error:
             if self._down is None:
                 self._down = error
-                self._keep(error, "the other tests keep their short form")
+                self._tell_failure(error, "the other tests keep their short form")
         except JudgeError as error:
-            self._keep(error, f"{test.uid} ({one_line(test.testinput, 60)!r}) keeps its short form")
+            self._tell_failure(
+                error, f"{test.uid} ({one_line(test.testinput, 60)!r}) keeps its short form"
+            )
         return test
 
     @contextmanager
     def _optional(self, so: str) -> Iterator[None]:
-        """Go on without a step that raises `JudgeError`, and tell so; other errors are raised."""
+        """Turn a `JudgeError` of a step that is not needed into a notice."""
         try:
             yield
         except JudgeError as error:
-            self._keep(error, so)
+            self._tell_failure(error, so)
 
-    def _keep(self, error: JudgeError, so: str) -> None:
+    def _tell_failure(self, error: JudgeError, so: str) -> None:
         """Tell what the failure of an optional request means, and how to try again."""
         self._tell(
             f"{self.prompt.name}: {so}: {error} (to try again, delete {files.TESTS}; what was "
             "answered is not asked again)"
         )
 
-    async def _lines(
+    async def _stage_lines(
         self,
         name: str,
         write: Callable[[], Awaitable[tuple[str, ...]]],
         otherwise: str = "nothing was written",
     ) -> tuple[str, ...]:
-        """Return the lines of a file, written first if it does not exist or is blank.
+        """Return the lines of a stage's file, which is written first if it is missing or blank.
 
         If there are no lines to write, the file gets the comment `otherwise`, and the result is
         empty.

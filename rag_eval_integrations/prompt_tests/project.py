@@ -1,18 +1,11 @@
-"""The folder of a prompt's tests, and `Project`, which runs, evaluates and reports in it.
-
-One file per stage, named as in PromptPex, editable by hand. A file that exists and is not blank is
-the result of its stage; delete it to run the stage again. Files are written under another name and
-renamed, so that none is ever incomplete. They are made for their owner only; links are followed.
-"""
+"""`Project`: runs, evaluates and reports a prompt's tests in their folder."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import os
-import re
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -29,186 +22,19 @@ from rag_eval_integrations.prompt_tests._contents import PARTS, Contents
 from rag_eval_integrations.prompt_tests._export import Exported, Source, export_tests
 from rag_eval_integrations.prompt_tests._pages import report_pieces, to_csv, to_json, to_markdown
 from rag_eval_integrations.prompt_tests._rates import UnknownAs
-from rag_eval_integrations.prompt_tests._replies import ESCAPED, one_line
-from rag_eval_integrations.prompt_tests._requests import Journal
+from rag_eval_integrations.prompt_tests._workspace import Tell, Workspace
 from rag_eval_integrations.prompt_tests.evaluate import OWN_METRICS, PromptEvaluation
-from rag_eval_integrations.prompt_tests.prompt import AuthorWords, PromptUnderTest, read_content
+from rag_eval_integrations.prompt_tests.prompt import AuthorWords, PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import (
     Choice,
     PromptTest,
     Result,
-    Spec,
     TestCheck,
 )
 from rag_eval_integrations.prompt_tests.report import Report
 from rag_eval_integrations.prompt_tests.run import run_tests
 from rag_eval_integrations.records._json import SCHEMA
 from rag_eval_integrations.report._page import write
-
-Tell = Callable[[str], None]
-
-# --- The folder
-
-
-class Workspace:
-    """A folder of stage files.
-
-    Args:
-        folder: the folder; created when the first file is written.
-
-    Raises:
-        ConfigurationError: when the path is a file.
-    """
-
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
-        if self.folder.exists() and not self.folder.is_dir():
-            what = _target.kind(self.folder.stat().st_mode)
-            raise ConfigurationError("folder", str(folder), f"is {what}")
-        self._journal: Journal | None = None
-
-    def path(self, name: str) -> Path:
-        """Return the path of a file in the folder."""
-        return self.folder / name
-
-    def journal(self) -> Journal:
-        """Open the journal of replies, once for the folder; close it at the end of a stage."""
-        if self._journal is None:
-            self._journal = Journal(self.path(files.JOURNAL))
-        return self._journal
-
-    def has(self, name: str) -> bool:
-        """Return whether a stage is done: its file exists and is not blank."""
-        path = self.path(name)
-        return path.is_file() and bool(path.read_bytes().strip())
-
-    def read(self, name: str) -> Any:
-        """Read a file: the JSON of a `.json`, otherwise its text.
-
-        Raises:
-            ConfigurationError: when the file is neither; names the line of broken JSON.
-            OSError: when the file cannot be read.
-        """
-        return read_content(self.path(name), "file")
-
-    def write(self, name: str, content: str | bytes) -> None:
-        """Write a file, either completely or not at all.
-
-        The folder is created, and a link is followed to the file that it leads to.
-
-        Raises:
-            ConfigurationError: when something else than a regular file has the name.
-            OSError: when the file cannot be written.
-        """
-        if isinstance(content, str):
-            content = content.encode("utf-8", "surrogatepass")
-        _target.make_folder(self.folder)
-        with _target.replacing(_target.resolved(self.path(name), "file")) as stream:
-            stream.write(content)
-
-    def write_json(self, name: str, value: Any) -> None:
-        """Write JSON in ASCII, indented so that a person can edit it."""
-        self.write(name, json.dumps(value, ensure_ascii=True, indent=1) + "\n")
-
-    def read_lines(self, name: str) -> tuple[str, ...]:
-        """Read one statement per line, without empty lines and those with # in front; () if absent.
-
-        Raises:
-            ConfigurationError: when the file is not UTF-8.
-            OSError: when the file cannot be read.
-        """
-        text = self.read(name) if self.has(name) else ""
-        lines = (line.strip() for line in text.splitlines())
-        statements = (line for line in lines if line and not line.startswith("#"))
-        return tuple(ESCAPED.sub("", line) for line in statements)
-
-    def write_lines(self, name: str, lines: Sequence[str], otherwise: str) -> None:
-        """Write one statement per line.
-
-        White space inside a statement becomes single spaces; one that begins with #, which would
-        be a comment, gets a backslash in front, which is not read.
-
-        Args:
-            name: the file.
-            lines: the statements.
-            otherwise: the comment that is written if there are no statements.
-        """
-        statements = [re.sub(r"^(?=\\*#)", r"\\", one_line(line)) for line in lines]
-        written = statements or [f"# {otherwise}"]
-        self.write(name, "\n".join(written) + "\n")
-
-    def spec(self) -> Spec:
-        """Read the specification from the stages' files; parts without a file are empty.
-
-        Raises:
-            ConfigurationError: when a file is not UTF-8.
-        """
-        rules = self.read_lines(files.RULES)
-        return files.make_spec(
-            " ".join(self.read_lines(files.INTENT)),
-            self.read_lines(files.INPUT_SPEC),
-            rules,
-            files.inverse_by_rule(self.read_lines(files.INVERSE_RULES), len(rules)),
-            cut=self.cut(),
-        )
-
-    def cut(self) -> int | None:
-        """Return the number of rules that PromptPex numbered first in an import; None for all."""
-        cut = files.whole_of(self.about(), "rulesNumberedFirst")
-        return None if cut is None or cut < 0 else cut
-
-    def rows(self, name: str) -> list[dict[str, Any]]:
-        """Read a file's list of objects; empty if there is no file.
-
-        Raises:
-            ConfigurationError: when the file is not JSON.
-            InputError: when it is not a list of objects.
-            OSError: when it cannot be read.
-        """
-        return files.rows_of(self.read(name), name) if self.has(name) else []
-
-    def tests(self, prompt: PromptUnderTest, tell: Callable[[str], None]) -> list[PromptTest]:
-        """Read the tests; rows that cannot be used are reported and left out.
-
-        Empty if there is no file.
-
-        Args:
-            prompt: the prompt under test.
-            tell: receives one sentence per row that cannot be used.
-
-        Raises:
-            ConfigurationError: when the file is not JSON.
-            InputError: when the file is not a list of objects.
-            OSError: when the file cannot be read.
-        """
-        lost: list[str] = []
-        tests = files.from_test_rows(self.rows(files.TESTS), prompt, self.spec(), lost)
-        for row in lost:
-            tell(f"{self.path(files.TESTS)}: {row}")
-        return tests
-
-    def about(self) -> dict[str, Any]:
-        """Read what is known of the folder's prompt; empty in a new folder.
-
-        Raises:
-            ConfigurationError: when the file is not a JSON object.
-        """
-        about = self.read(files.PROMPT) if self.has(files.PROMPT) else {}
-        if not isinstance(about, dict):
-            path = str(self.path(files.PROMPT))
-            raise ConfigurationError("file", path, "should be an object with `file` and `source`")
-        return about
-
-    def note(self, **known: Any) -> None:
-        """Write what is known of the folder's prompt, besides what was written before.
-
-        A new value replaces an earlier one with the same name.
-        """
-        self.write_json(files.PROMPT, {**self.about(), **known})
-
-
-# --- What is done in it
-
 
 CUSTOM_METRIC = "custom.metric.prompty"
 REPORT_MD = "README.md"
@@ -258,12 +84,12 @@ class Project:
         for warning in project.prompt.warnings:
             tell(warning)
         workspace = project.workspace
-        made = workspace.has(files.PROMPT)
-        if made and (before := workspace.about().get("file")) != path.name:
+        continued = workspace.has(files.PROMPT)
+        if continued and (before := workspace.about().get("file")) != path.name:
             raise ConfigurationError("folder", str(folder), f"contains the tests of {before}")
-        words = _stored_words(workspace)
+        words = _author_words(workspace)
         added = words if author is None else words.continued(author)
-        _refuse_changed(workspace, words, added)
+        _refuse_changed_words(workspace, words, added)
         own_files = {name for name, _ in PARTS.values()}
         if path.name in own_files | {files.BASELINE, files.REVIEW, REPORT_MD}:
             why = "has the name of a file that the folder is going to hold; rename it"
@@ -273,7 +99,7 @@ class Project:
             content = _target.read_whole(path, "prompt")
             if copy.is_symlink():
                 copy.unlink()  # copying onto a link would write outside the folder
-            elif copy.is_file() and not made and _target.read_whole(copy) != content:
+            elif copy.is_file() and not continued and _target.read_whole(copy) != content:
                 why = f"has another {path.name}, which is kept; use another folder"
                 raise ConfigurationError("folder", str(folder), why)
             workspace.write(path.name, content)
@@ -300,16 +126,16 @@ class Project:
             folder = self.workspace.folder
             add = f"`rag-eval prompt-tests generate PROMPT -o {folder} …` adds it, and no tests"
             why = f"has tests and not their prompt, as `Generation` leaves it; {add}"
-        self._need(files.PROMPT, why)
+        self._require_file(files.PROMPT, why)
         about = self.workspace.about()
         source = Path(str(about.get("source")))
         if not source.is_file():
             self._tell(f"{source} does not exist; using the copy in {self.workspace.folder}")
             source = self.workspace.path(Path(str(about.get("file"))).name)
-        return PromptUnderTest.of(source).with_author(_stored_words(self.workspace))
+        return PromptUnderTest.of(source).with_author(_author_words(self.workspace))
 
-    def _need(self, name: str, why: str) -> None:
-        """Refuse a folder without a file, or with a blank one.
+    def _require_file(self, name: str, why: str) -> None:
+        """Refuse a folder in which a file is missing or blank.
 
         Raises:
             ConfigurationError: for such a folder, with `why` as the reason.
@@ -342,7 +168,7 @@ class Project:
         Raises:
             ConfigurationError: when there is no usable test.
         """
-        self._need(files.TESTS, _NO_TESTS)
+        self._require_file(files.TESTS, _NO_TESTS)
         tests = self.workspace.tests(self.prompt, self._tell)
         if not tests:
             path = str(self.workspace.path(files.TESTS))
@@ -361,19 +187,19 @@ class Project:
             ConfigurationError: when there is no file of results, or a file of tests without any
                 that is usable.
         """
-        return self._judged().results
+        return self._contents_with_results().results
 
-    def _judged(self) -> Contents:
-        """Read the folder, which has to have results; see `_contents`.
+    def _contents_with_results(self) -> Contents:
+        """Return the folder's contents; refuse a folder without results.
 
         Raises:
             ConfigurationError: when it has none.
         """
-        self._need(files.RESULTS, f"has no {files.RESULTS}; run the tests first")
+        self._require_file(files.RESULTS, f"has no {files.RESULTS}; run the tests first")
         return self._contents()
 
     def _contents(self) -> Contents:
-        """Read the folder; rows that cannot be used are reported and left out.
+        """Return the folder's contents; rows that cannot be used are reported and left out.
 
         What has no file is empty. Checks that cannot be used are left out without a report.
 
@@ -442,8 +268,8 @@ class Project:
                 self.prompt, tests, models, journal=journal, tell=self._tell, **options
             )
         every = choice == Choice() and baseline and max_tests is None
-        some = None if every else {test.uid for test in tests}
-        self._set_aside({result.model for result in results}, some)
+        uids = None if every else {test.uid for test in tests}
+        self._set_aside({result.model for result in results}, uids)
         self.workspace.write_json(files.RESULTS, files.results_to_rows(results))
         return results
 
@@ -462,16 +288,16 @@ class Project:
         checks = self._checks(tests) if choice.only_valid else []
         return choice.of(tests, lambda test: test, checks)[:max_tests]
 
-    def _set_aside(self, models: set[str], some: set[str] | None) -> None:
-        """Copy results of other models to a new file, so that imported ones are not lost.
+    def _set_aside(self, models: set[str], uids: set[str] | None) -> None:
+        """Copy results that a run is going to replace to a new file.
 
-        Those of other tests, too, if only `some` were run. The whole file of results is copied. The
-        new file is `test_results.N.json` with the first free number, and a notice names it. Nothing
-        happens if there are no such results.
+        These are results of other models, and of other tests if only those of `uids` were run. The
+        whole file of results is copied. The new file is `test_results.N.json` with the first free
+        number, and a notice names it. Nothing happens if there are no such results.
         """
         rows = self.workspace.rows(files.RESULTS)
         others = sorted({str(row.get("model")) for row in rows} - models)
-        if some is not None and any(str(row.get("testuid")) not in some for row in rows):
+        if uids is not None and any(str(row.get("testuid")) not in uids for row in rows):
             others.append("other tests")
         if others:
             paths = (self.workspace.path(f"test_results.{n}.json") for n in itertools.count(1))
@@ -531,11 +357,8 @@ class Project:
                 )
                 kept = [] if validity else ["validity"]
                 kept += [] if agreement_model is not None else ["agreement", "agreement_output"]
-                before = {
-                    check.test.uid: {name: getattr(check, name) for name in kept}
-                    for check in self._checks(tests)
-                }
-                checks = [c.model_copy(update=before.get(c.test.uid, {})) for c in checks]
+                earlier = {check.test.uid: check for check in self._checks(tests)}
+                checks = [_with_fields(c, earlier.get(c.test.uid), kept) for c in checks]
                 self.workspace.write_json(files.TEST_EVALS, files.checks_to_rows(checks))
             if groundedness:
                 rule_checks = await evaluation.rules()
@@ -568,7 +391,7 @@ class Project:
         return [PromptyMetric(metric.prompt, variables=variables) for metric in metrics]
 
     def report(self, *, unknown_as: UnknownAs = None) -> Report:
-        """Make a report from the folder's files.
+        """Return a report of the folder's results.
 
         Args:
             unknown_as: `err` counts unknown verdicts as not compliant; None leaves them out.
@@ -576,13 +399,13 @@ class Project:
         Raises:
             ConfigurationError: when there are no results.
         """
-        own = self._judged()
+        own = self._contents_with_results()
         return Report(
             self.prompt.name, own.results, own.spec, own.checks, own.rule_checks, unknown_as
         )
 
     def export(self, to: str, *, model: str | None = None) -> Exported:
-        """Write the tests in another tool's format.
+        """Return the tests in another tool's format.
 
         Args:
             to: `openai`, `csv`, `pytest` or `langsmith`.
@@ -594,7 +417,7 @@ class Project:
         Raises:
             ConfigurationError: for another format, no tests, or nothing that the format can hold.
         """
-        self._need(files.TESTS, _NO_TESTS)
+        self._require_file(files.TESTS, _NO_TESTS)
         metrics = () if to in ("csv", "langsmith") else self.metrics()
         source = Source(**vars(self._contents()), metrics=metrics, model=model)
         return export_tests(source, to)
@@ -611,14 +434,21 @@ class Project:
             REPORT_MD: (to_markdown(report), b"# Prompt tests of "),
         }
         for name, (text, begins) in pages.items():
-            ours = partial(_begins, begins)
+            ours = partial(_begins_with, begins)
             _target.write_page(self.workspace.path(name), text, ours, field="file")
         page = write(self.workspace.path("report.html"), report_pieces(report), field="file")
         return [*map(self.workspace.path, pages), page]
 
 
-def _begins(begins: bytes, head: bytes) -> bool:
-    """Tell from the beginning of a file whether it is an earlier page of this kind."""
+def _with_fields(check: TestCheck, earlier: TestCheck | None, kept: Sequence[str]) -> TestCheck:
+    """Return a check with the fields `kept` of an earlier check of the test, if there is one."""
+    if earlier is None:
+        return check
+    return check.model_copy(update={name: getattr(earlier, name) for name in kept})
+
+
+def _begins_with(begins: bytes, head: bytes) -> bool:
+    """Return whether a file's head is that of an earlier report."""
     return head.startswith(begins)
 
 
@@ -668,8 +498,8 @@ _MADE_WITH = {
 """Files that are made with words of the author."""
 
 
-def _stored_words(workspace: Workspace) -> AuthorWords:
-    """Read the author's instructions and samples of the folder; none if it has none.
+def _author_words(workspace: Workspace) -> AuthorWords:
+    """Return the author's words that a folder keeps: instructions and samples.
 
     Raises:
         ConfigurationError: for an unknown stage, or samples that are not a list.
@@ -682,8 +512,8 @@ def _stored_words(workspace: Workspace) -> AuthorWords:
         raise ConfigurationError("file", str(workspace.path(files.PROMPT)), str(error)) from error
 
 
-def _refuse_changed(workspace: Workspace, before: AuthorWords, added: AuthorWords) -> None:
-    """Refuse words that differ from those that a file was made with.
+def _refuse_changed_words(workspace: Workspace, before: AuthorWords, added: AuthorWords) -> None:
+    """Refuse an author's words that differ from those that a finished file was made with.
 
     Words of stages whose files do not exist may change.
 
@@ -706,7 +536,7 @@ def _refuse_changed(workspace: Workspace, before: AuthorWords, added: AuthorWord
 
 
 def write_imported(imported: Contents, out: Path, tell: Tell) -> None:
-    """Make a folder of what was read, for `run`, `evaluate` and `report`.
+    """Write what was imported into a folder, for `run`, `evaluate` and `report`.
 
     The prompt and metric files inside an import are written as well. A part without rows gets no
     file, except for the tests; a part without lines gets a comment.
@@ -740,7 +570,7 @@ def write_imported(imported: Contents, out: Path, tell: Tell) -> None:
 
 @contextmanager
 def new_folder(out: Path, sources: Sequence[Path], *, overwrite: bool) -> Iterator[list[Path]]:
-    """Make room for a folder; on an exception, an earlier one is where it was.
+    """Move an earlier folder out of the way of a new one, and back on an exception.
 
     Args:
         out: the folder. An empty one counts as absent.

@@ -61,7 +61,7 @@ class AuthorWords:
                 raise ConfigurationError("instructions", stage, f"use {', '.join(INSTRUCTIONS)}")
 
     def continued(self, more: AuthorWords) -> AuthorWords:
-        """Return these words with more, which replace those of the same stage.
+        """Return these words with those of `more`, which replace the same stage's.
 
         The samples are those of `more`, unless these are None.
         """
@@ -180,13 +180,18 @@ def parse_github_prompt(text: str, source: str) -> Prompty:
     used = set().union(*(message.variables for message in messages))
     named = dict.fromkeys(name for row in data for name in row if name in used)
     inputs = declared or {name: Input(name) for name in named}
-    samples = [{name: row[name] for name in row if name in {*inputs, *used}} for row in data]
+    known = {*inputs, *used}
+    samples: list[JsonValue] = []
+    for row in data:
+        sample = {name: row[name] for name in row if name in known}
+        if sample:
+            samples.append(sample)
     return Prompty(
         name=prompt_name(Path(source)),
         messages=messages,
         inputs=inputs,
         description=str(content.get("description") or ""),
-        extra={**content, "testSamples": [row for row in samples if row]},
+        extra={**content, "testSamples": samples},
         source=source,
         warnings=tuple(warnings),
         lines=lines,
@@ -265,9 +270,9 @@ class PromptUnderTest:
         if isinstance(prompt, PromptUnderTest):
             return prompt
         if isinstance(prompt, str | Path):
-            return _of_file(Path(prompt), name)
+            return _from_file(Path(prompt), name)
         if isinstance(prompt, Prompty):
-            return _of_prompty(prompt, name, None)
+            return _from_prompty(prompt, name, None)
         framework = framework_of(prompt)
         template = prompt if framework is None else adapter_of(framework).as_prompt(prompt)
         if not isinstance(template, FrameworkTemplate):
@@ -300,9 +305,9 @@ class PromptUnderTest:
         given = {input_: Input(input_) for input_ in inputs}
         if not prompty.variables:
             prompty = replace(prompty, inputs=given | dict(prompty.inputs))
-        made = _of_prompty(prompty, name, None, append=not in_app)
-        all_inputs = {**made.inputs, **given, **made.inputs} or _DEFAULT_INPUTS
-        return replace(made, inputs=all_inputs, renderer=None if in_app else made.renderer)
+        prompt = _from_prompty(prompty, name, None, append=not in_app)
+        all_inputs = {**prompt.inputs, **given, **prompt.inputs} or _DEFAULT_INPUTS
+        return replace(prompt, inputs=all_inputs, renderer=None if in_app else prompt.renderer)
 
     def with_author(self, words: AuthorWords) -> PromptUnderTest:
         """Return the prompt with words that its author adds to the file.
@@ -394,8 +399,8 @@ def parse_prompt(text: str, name: str) -> Prompty:
     return parse_prompty(text, name=prompt_name(Path(name)), source=name, strict=False)
 
 
-def _of_file(path: Path, name: str | None) -> PromptUnderTest:
-    """Read a prompt file, whose folder becomes the prompt's.
+def _from_file(path: Path, name: str | None) -> PromptUnderTest:
+    """Return the prompt under test in a file, whose folder becomes the prompt's.
 
     Raises:
         ConfigurationError: for a file that is not a prompt, not UTF-8, or larger than 5 MB.
@@ -405,13 +410,13 @@ def _of_file(path: Path, name: str | None) -> PromptUnderTest:
         text = read_whole(path, "prompt", longest=_MOST_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigurationError("prompt", str(path), "is not UTF-8") from error
-    return _of_prompty(parse_prompt(text, str(path)), name, path.parent)
+    return _from_prompty(parse_prompt(text, str(path)), name, path.parent)
 
 
-def _of_prompty(
+def _from_prompty(
     prompt: Prompty, name: str | None, folder: Path | None, *, append: bool = True
 ) -> PromptUnderTest:
-    """Make a prompt under test of a parsed file; add an input if it has none.
+    """Return the prompt under test of a parsed file; add an input if it has none.
 
     A message with the inputs is added at the end, unless `append` is off, if the prompt has no
     variable. Variables that are not declared become inputs. Declared inputs that are not used are
@@ -502,7 +507,7 @@ def adapter_of(framework: str) -> Any:
 
 
 def _json_in(value: JsonValue) -> JsonValue:
-    """Return the list or object that a text holds; anything else is returned as it is."""
+    """Return the list or object that a text holds as JSON; anything else unchanged."""
     try:
         content = json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):

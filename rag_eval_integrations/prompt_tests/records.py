@@ -206,7 +206,7 @@ class Result(Record):
 
     @property
     def verdicts(self) -> list[Judged]:
-        """The verdicts of all judges on compliance, that of the first judge first."""
+        """The verdicts of all judges on compliance, the first judge's first."""
         return [verdict for verdict in (self.compliance, *self.others) if verdict is not None]
 
 
@@ -251,7 +251,7 @@ class Choice(Record):
     def of(
         self, items: Sequence[T], test: Callable[[T], PromptTest], checks: Sequence[TestCheck]
     ) -> list[T]:
-        """Choose tests, or what belongs to them.
+        """Return the tests that are chosen, or the results of chosen tests.
 
         The order is kept. Empty for no items.
 
@@ -274,7 +274,7 @@ class Choice(Record):
         return chosen
 
     def takes(self, test: PromptTest, valid: Collection[str] = ()) -> bool:
-        """Whether a test is among them.
+        """Return whether a test is chosen.
 
         Baseline tests have neither a rule nor a direction, so they are not among tests chosen by
         these.
@@ -313,7 +313,7 @@ def valid_uids(checks: Iterable[TestCheck]) -> set[str]:
 
 
 def input_text(inputs: dict[str, JsonValue]) -> str:
-    """Write inputs as one text: a single input's text, or a JSON object.
+    """Return inputs as one text: a single input's text, or a JSON object.
 
     A single input that is not a text is written as JSON; None is `null`.
     """
@@ -324,7 +324,7 @@ def input_text(inputs: dict[str, JsonValue]) -> str:
 
 
 def as_text(value: object) -> str:
-    """Write a value as text: a text as it is, nothing as empty, anything else as JSON.
+    """Return a value as text: a text unchanged, None as empty, anything else as JSON.
 
     What JSON does not know is written by `str`.
     """
@@ -336,7 +336,7 @@ def as_text(value: object) -> str:
 def make_uid(
     *, rule: str, inverse: bool, inputs: dict[str, JsonValue], scenario: str, baseline: bool
 ) -> str:
-    """Make a test's id from its content: `test-` and 8 hex digits."""
+    """Return a test's id, made from its content: `test-` and 8 hex digits."""
     content = json.dumps([rule, inverse, inputs, scenario, baseline], sort_keys=True)
     return f"test-{digest(content)[:8]}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
@@ -19,7 +19,7 @@ from rag_eval_integrations.prompt_tests._rates import (
     Tests,
     UnknownAs,
     by_majority,
-    is_of,
+    is_of_kind,
     judges_agreement,
     overview,
     rate_of,
@@ -88,7 +88,7 @@ class Report:
             if (model is None or result.model == model)
             and (scenario is None or result.test.scenario == scenario)
             and (rule_id is None or result.test.rule_id == rule_id)
-            and is_of(result.test, by, valid)
+            and is_of_kind(result.test, by, valid)
         )
         return rate_of(chosen, unknown_as=self.unknown_as)
 
@@ -156,22 +156,17 @@ class Report:
         left out.
         """
         by_rule: dict[tuple[int, str, bool], list[Result]] = {}
-        unknown_as = self.unknown_as
         for result in self.results:
             test = result.test
             if test.rule_id is not None:
                 by_rule.setdefault((test.rule_id, test.rule, test.inverse), []).append(result)
-        return [
-            {
-                "ruleid": rule_id,
-                "rule": rule,
-                "inverse": str(inverse).lower(),
-                "model": model,
-                **rate_of((r for r in results if r.model == model), unknown_as=unknown_as).counts,
-            }
-            for (rule_id, rule, inverse), results in sorted(by_rule.items())
-            for model in self.models
-        ]
+        rows: list[Row] = []
+        for (rule_id, rule, inverse), results in sorted(by_rule.items()):
+            of_rule: Row = {"ruleid": rule_id, "rule": rule, "inverse": str(inverse).lower()}
+            for model in self.models:
+                of_model = [result for result in results if result.model == model]
+                rows.append({**of_rule, "model": model, **rate_of(of_model).counts})
+        return rows
 
     def failures(self) -> list[Failure]:
         """List the outputs that do not comply or have no verdict, and the model's failures.
@@ -184,7 +179,7 @@ class Report:
                 kind=result.state,
                 rule_id=result.test.rule_id,
                 inverse=result.test.inverse,
-                **_shown(result),
+                **_output_fields(result),
             )
             for result in self.results
             if result.state not in ("ok", "not judged")
@@ -243,7 +238,9 @@ def assert_compliance(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Shown:
+class _OneOutput:
+    """One output with the rule that was tested and the reason of its verdict."""
+
     model: str
     rule: str
     """The rule that was tested; the output may break another one."""
@@ -257,7 +254,7 @@ class _Shown:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Failure(_Shown):
+class Failure(_OneOutput):
     """One output that does not comply or has no verdict, or one failure of the model."""
 
     kind: str
@@ -266,8 +263,8 @@ class Failure(_Shown):
     inverse: bool
 
 
-def _shown(result: Result) -> dict[str, Any]:
-    """Return the fields of a result that failures and changes have in common."""
+def _output_fields(result: Result) -> dict[str, Any]:
+    """Return the fields that failures and changes have in common, from a result."""
     test = result.test
     return {
         "model": result.model,
@@ -284,7 +281,7 @@ def _shown(result: Result) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Change(_Shown):
+class Change(_OneOutput):
     """One test whose verdict changed on one model; output and reason are the later run's."""
 
     before: str
@@ -334,18 +331,20 @@ def compare(
         One comparison per model that both runs have, in the later run's order.
     """
     old, new = _by_model(before), _by_model(after)
-    return [_compare(model, old[model], new[model], unknown_as) for model in new if model in old]
+    return [
+        _compare_model(model, old[model], new[model], unknown_as) for model in new if model in old
+    ]
 
 
 def _by_model(results: Sequence[Result]) -> dict[str, dict[tuple[str, int], Result]]:
-    """Group results by model, then by test and repetition; the last of equal ones counts."""
+    """Return results by model, then by test and repetition; the last of equal ones counts."""
     by_model: dict[str, dict[tuple[str, int], Result]] = {}
     for result in results:
         by_model.setdefault(result.model, {})[(result.test.uid, result.run)] = result
     return by_model
 
 
-def _compare(
+def _compare_model(
     model: str,
     before: dict[tuple[str, int], Result],
     after: dict[tuple[str, int], Result],
@@ -363,7 +362,7 @@ def _compare(
     }
     for old, new in both:
         if old.state != new.state:
-            change = Change(before=old.state, after=new.state, **_shown(new))
+            change = Change(before=old.state, after=new.state, **_output_fields(new))
             kinds.get((old.state, new.state), kinds[None]).append(change)
     broken, fixed, other = map(tuple, kinds.values())
     return Comparison(
@@ -376,34 +375,38 @@ def _compare(
         compared=len(both),
         only_before=len(before) - len(both),
         only_after=len(after) - len(both),
-        scores=_scores([pair for pair in both if not pair[1].test.baseline], unknown_as),
+        scores=_score_differences([pair for pair in both if not pair[1].test.baseline], unknown_as),
     )
 
 
-def _scores(
+def _score_differences(
     pairs: Sequence[tuple[Result, Result]], unknown_as: UnknownAs
 ) -> dict[str, ScoreDifference]:
-    """Compute the differences of scores over pairs of results, for the scores that both runs have.
+    """Return the difference of each score that both runs have, over pairs of results.
 
     A pair in which one result has no value does not count. Repetitions of a test are kept together.
     """
     values = [(values_of(old, unknown_as), values_of(new, unknown_as)) for old, new in pairs]
-    names = dict.fromkeys(name for _, new in values for name in new)
-    columns: dict[str, list[tuple[float, float] | None]] = {
-        name: [(a[name], b[name]) if name in a and name in b else None for a, b in values]
-        for name in names
-        if any(name in old for old, _ in values)
-    }
+    before = {name for old, _ in values for name in old}
+    now = dict.fromkeys(name for _, new in values for name in new)
+    columns = {name: _value_pairs(name, values) for name in now if name in before}
     uids = [new.test.uid for _, new in pairs]
     repeated = len(set(uids)) < len(uids)
     return dict(paired(columns, uids if repeated else None))
+
+
+def _value_pairs(
+    name: str, values: Iterable[tuple[dict[str, float], dict[str, float]]]
+) -> list[tuple[float, float] | None]:
+    """Return a score's values before and now, output by output; None where one of them lacks it."""
+    return [(old[name], new[name]) if name in old and name in new else None for old, new in values]
 
 
 COMPLIANCE = "compliance"
 
 
 def values_of(result: Result, unknown_as: UnknownAs = None) -> dict[str, float]:
-    """Return an output's compliance and metrics as numbers from 0 to 1; without those unknown.
+    """Return an output's compliance and metrics as numbers from 0 to 1, without unknown ones.
 
     A metric is the mean of its judges, and each judge's own value stands beside it where there are
     several. A failed output has none.

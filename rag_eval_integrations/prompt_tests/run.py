@@ -20,8 +20,8 @@ from rag_eval_integrations.models.completion import CompletionRequest, WrappedMo
 from rag_eval_integrations.prompt_tests._requests import Journal, RecordedModel, run_jobs
 from rag_eval_integrations.prompt_tests._settings import (
     Settings,
-    not_taken,
     output_schema,
+    settings_not_sent,
     settings_of,
     with_images,
     with_schema,
@@ -63,7 +63,7 @@ ModelUnderTest = Model | App
 
 
 def model_of(model: object, *, name: str | None = None) -> ModelUnderTest:
-    """Make a model under test.
+    """Return the model under test that a name, an object or a function stands for.
 
     Args:
         model: `openai:MODEL`; a `Model`; an `App`; a LangChain chat model, chain or retrieval app;
@@ -74,22 +74,24 @@ def model_of(model: object, *, name: str | None = None) -> ModelUnderTest:
     Raises:
         ConfigurationError: for anything else, a judge included.
     """
-    made: object = model
+    under_test: object = model
     framework = framework_of(model)
     if isinstance(model, str):
-        made = judge_from(model)
+        under_test = judge_from(model)
     elif framework is not None:
-        made = adapter_of(framework).as_model_under_test(model, name=name)
+        under_test = adapter_of(framework).as_model_under_test(model, name=name)
     elif inspect.iscoroutinefunction(model):
-        made = CallableModel(model, name=name or model.__name__)
-    if not isinstance(made, Model | App) or isinstance(made, Judge):
+        under_test = CallableModel(model, name=name or model.__name__)
+    if not isinstance(under_test, Model | App) or isinstance(under_test, Judge):
         raise ConfigurationError(
             "model",
             model,
             "use openai:MODEL, a LangChain or LlamaIndex model or app, or an async function that "
             "takes messages and returns text",
         )
-    return made if name is None or made.name == name else _renamed(made, name)
+    if name is None or under_test.name == name:
+        return under_test
+    return _renamed(under_test, name)
 
 
 def model_from(model: object, field: str) -> Model:
@@ -122,11 +124,13 @@ def apps_of(make: Callable[[Any], object], models: Mapping[str, object]) -> dict
 
 
 def _renamed(model: ModelUnderTest, name: str) -> ModelUnderTest:
-    """Give a model or app another name."""
+    """Return a model or app under another name."""
     return _NamedApp(model, name) if isinstance(model, App) else _NamedModel(model, name)
 
 
 class _NamedModel(WrappedModel):
+    """A model under another name."""
+
     def __init__(self, model: Model, name: str) -> None:
         super().__init__(model)
         self.name = name
@@ -136,7 +140,7 @@ class _NamedModel(WrappedModel):
 class _NamedApp:
     """An app under another name, with the version that its class may declare.
 
-    The version is that of everything else that an answer depends on; only answers recorded with
+    The version stands for everything else that an answer depends on; only answers recorded with
     the same version are reused.
     """
 
@@ -196,7 +200,7 @@ async def run_tests(
     under_test = PromptUnderTest.of(prompt)
     whole_number("max_concurrency", max_concurrency)
     whole_number("runs", runs)
-    named = _named(models)
+    named = _named_models(models)
     record = Journal() if journal is None else journal
     settings = settings_of(under_test, parameters)
     schema = output_schema(under_test)
@@ -218,7 +222,7 @@ async def run_tests(
     async def work(job: tuple[PromptTest, ModelUnderTest, int]) -> Result:
         """Run a job, and check its output by the schema."""
         test, model, run = job
-        return with_schema(await _result(under_test, test, askers[model.name], run), schema)
+        return with_schema(await _run_test(under_test, test, askers[model.name], run), schema)
 
     results = await run_jobs(jobs, work, max_concurrency=max_concurrency, done=done)
     for name, asker in askers.items():
@@ -228,8 +232,8 @@ async def run_tests(
     return sorted(results, key=lambda result: (order.index(result.model), result.run))
 
 
-def _named(models: Mapping[str, object] | Sequence[object]) -> list[ModelUnderTest]:
-    """Make models under test, named by the keys of a mapping or by their own names.
+def _named_models(models: Mapping[str, object] | Sequence[object]) -> list[ModelUnderTest]:
+    """Return models under test, named by the keys of a mapping or by their own names.
 
     Raises:
         ConfigurationError: for no models, two with the same name, or something that is not a model.
@@ -254,13 +258,12 @@ def run_tests_sync(
     return _loop.run(run_tests(prompt, tests, models, **options))
 
 
-async def _result(
+async def _run_test(
     prompt: PromptUnderTest, test: PromptTest, asker: _AskModel | _AskApp, run: int
 ) -> Result:
-    """Run a test on a model; a failure is data.
+    """Run a test on a model; a failure becomes the result's `error`.
 
-    Whatever is raised becomes the result's `error`, with an empty output. The time until then is
-    part of the result.
+    After a failure, the output is empty. The time until then is part of the result.
     """
     began = time.monotonic()
     output, error = "", None
@@ -284,14 +287,14 @@ async def _result(
 
 
 class _AskModel:
-    """Asks one model under test, and counts the warnings of its answers."""
+    """A model under test with the prompt's settings, and the warnings of its answers."""
 
     def __init__(self, model: RecordedModel, settings: Settings) -> None:
         self.name, self.warnings = model.name, Counter[str]()
         self._model, self._settings = model, settings
-        without = not_taken(model, settings)
+        without = settings_not_sent(model, settings)
         self._images = bool(settings.images) and "images" not in without
-        # What is not sent is no part of the key, so that answers are used whatever the file says.
+        # What is not sent is not part of the key, so that answers are used whatever the file says.
         self._without = frozenset(without)
         who = f"{model.name}: does not pass on {', '.join(without)}"
         self.notes = (f"{who}; its own settings are tested",) if without else ()
@@ -329,7 +332,7 @@ class _AskModel:
 
 
 class _AskApp:
-    """Asks one app, whose answers are recorded with the documents that it retrieved."""
+    """An app under test, whose answers are recorded with the documents that it retrieved."""
 
     def __init__(self, app: App, settings: Settings, journal: Journal) -> None:
         self.name, self.warnings = app.name, Counter[str]()
@@ -351,11 +354,11 @@ class _AskApp:
         new one is recorded. What the app raises is raised and not recorded.
         """
         app, journal = self._app, self._journal
-        # The version is that of everything else that an answer depends on, if its class has one.
+        # The version, if its class has one, stands for everything else that an answer depends on.
         version = app.version if hasattr(app, "version") else None
         key = digest(repr([self.name, version, prompt.id, sorted(values.items()), run]))
 
-        async def make() -> tuple[str, tuple[str, ...]]:
+        async def recorded_answer() -> tuple[str, tuple[str, ...]]:
             """Return the journal's answer, or ask the app and record the answer and its usage."""
             known = journal.get(key)
             if isinstance(known, dict):
@@ -367,4 +370,4 @@ class _AskApp:
             journal.record(key, self.name, answer)
             return call.response or "", contexts
 
-        return await self._flights.get(key, make)
+        return await self._flights.get(key, recorded_answer)

@@ -29,8 +29,11 @@ from rag_eval_integrations.prompt_tests import (
     PromptUnderTest,
     Rule,
 )
-from rag_eval_integrations.prompt_tests._replies import read_tests
-from rag_eval_integrations.prompt_tests._stages import read_baseline, read_inverse_rules
+from rag_eval_integrations.prompt_tests._replies import (
+    read_baseline,
+    read_inverse_rules,
+    read_tests,
+)
 from rag_eval_integrations.prompt_tests.project import Project
 from rag_eval_integrations.testing import ScriptedModel
 

@@ -16,7 +16,7 @@ from rag_eval_integrations.judges.embedded._words import words
 from rag_eval_integrations.metrics.geval._reply import read_reply
 from rag_eval_integrations.metrics.prompty import parse_prompty
 from rag_eval_integrations.metrics.prompty._reply import read_score, read_verdict
-from rag_eval_integrations.metrics.prompty.file import kept_inside, section_names
+from rag_eval_integrations.metrics.prompty.file import escape_section_tags, section_names
 from rag_eval_integrations.metrics.prompty.metric import lint
 from rag_eval_integrations.models._reading import (
     answer_in,
@@ -76,7 +76,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "verdict": read_verdict,
     "prompt file": prompty,
     "front matter": lambda text: prompty(f"---\n{text}\n---\nx"),
-    "sections": lambda text: kept_inside({"x": text}, frozenset(["OUTPUT", "RULES"])),
+    "sections": lambda text: escape_section_tags({"x": text}, frozenset(["OUTPUT", "RULES"])),
     "suspicion": lambda text: speaks_to_a_judge([text]),
     "language": foreign,
     "words": words,

@@ -6,7 +6,7 @@ count after it. Costs are known only by prices that the user gives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -21,7 +21,7 @@ from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.judges._named import imported
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests import _upstream as files
-from rag_eval_integrations.prompt_tests._stages import ATTEMPTS
+from rag_eval_integrations.prompt_tests._test_stages import ATTEMPTS
 from rag_eval_integrations.prompt_tests.generate import Generation
 from rag_eval_integrations.prompt_tests.prompt import read_content
 from rag_eval_integrations.prompt_tests.run import ModelUnderTest, model_of
@@ -49,7 +49,7 @@ class _Price(BaseModel):
 
 
 class Bill:
-    """Says what stages are going to cost at most, and what they have cost.
+    """What stages are going to cost at most, and what they have cost.
 
     Args:
         prices: a JSON or YAML file `{MODEL: {input: 0.15, output: 0.6}}`, in US dollars per million
@@ -71,7 +71,7 @@ class Bill:
         return self._prices.get(model)
 
     def estimate(self, model: str, most: int, characters: float | None, least: int = 0) -> str:
-        """Say the requests, their tokens and the cost.
+        """Return the requests to a model, their tokens and the cost, in words.
 
         The cost is of the prompts alone; it is unknown without a price. With `least`, requests,
         tokens and cost are ranges.
@@ -148,7 +148,7 @@ class Bill:
         return tests, f"generate: {why}at most {tests:,} tests; {cost}"
 
     def words(self, spent: Mapping[str, Usage]) -> str:
-        """Say what was spent; empty for nothing."""
+        """Return in words what was spent; empty for nothing."""
         usage = self._sum(spent)
         return usage_words(usage) if usage.requests else ""
 
@@ -163,7 +163,7 @@ class Bill:
         print_stderr(f"all: spent {usage_words(self._total)}")
 
     def _sum(self, spent: Mapping[str, Usage]) -> Usage:
-        """Add up what models were asked; the cost is None unless all of it is known.
+        """Return the usage of all models; its cost is None unless all of it is known.
 
         Usage without a cost is priced by the user's prices.
         """
@@ -178,12 +178,12 @@ class Bill:
 
 
 def _range(least: int, most: int) -> str:
-    """Write a range of numbers; one number if both are the same."""
+    """Return a range of numbers in words; one number if both are the same."""
     return f"{most:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def _read_prices(path: Path) -> dict[str, _Price]:
-    """Read the file of `--prices`: prices by model.
+    """Return the prices by model in the file of `--prices`.
 
     Raises:
         ConfigurationError: for a file that is not of prices, or larger than 1 MB.
@@ -204,7 +204,7 @@ def _read_prices(path: Path) -> dict[str, _Price]:
 def model_under_test(
     name: str, option: str, requests: Mapping[str, Any], tell: Callable[[str], None] = print_stderr
 ) -> ModelUnderTest:
-    """Make the model `openai:NAME`, or import `MODULE:OBJECT`.
+    """Return the model `openai:NAME`, or import `MODULE:OBJECT`.
 
     The model of `openai:NAME` tells when it cannot be used.
 
@@ -225,7 +225,7 @@ def model_under_test(
 def model_from_option(
     name: str, option: str, requests: Mapping[str, Any], tell: Callable[[str], None] = print_stderr
 ) -> Model:
-    """Make a model that answers messages; see `model_under_test`.
+    """Return a model that answers messages; see `model_under_test`.
 
     Raises:
         ConfigurationError: for a model that does not exist, or a whole app.
@@ -234,3 +234,29 @@ def model_from_option(
     if not isinstance(model, Model):
         raise ConfigurationError(option, name, "is an app; use a model that answers messages")
     return model
+
+
+def generator_of(name: str, requests: Mapping[str, Any]) -> Model:
+    """Return the model of `--model`, which says nothing when it cannot be used."""
+    # Its failure ends the command, which then says it.
+    return model_from_option(name, "--model", requests, tell=lambda _: None)
+
+
+def optional_model(name: str | None, option: str, requests: Mapping[str, Any]) -> Model | None:
+    """Return the model that an option names; None if the option was not given."""
+    return None if name is None else model_from_option(name, option, requests)
+
+
+def models_under_test(
+    names: Sequence[str], requests: Mapping[str, Any], max_tokens: int | None
+) -> list[ModelUnderTest]:
+    """Return the models of `--mut`; print for which of them `--max-tokens` has no effect.
+
+    Raises:
+        ConfigurationError: for a model that does not exist.
+    """
+    models = [model_under_test(name, "--mut", requests) for name in names]
+    for name in names:
+        if max_tokens is not None and not name.startswith("openai:"):
+            print_stderr(f"{name}: --max-tokens is for openai: models; it keeps its own limit")
+    return models

@@ -17,10 +17,13 @@ from rag_eval_integrations.errors import ConfigurationError
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
+    from rag_eval_integrations.prompt_tests import generate
+    from rag_eval_integrations.prompt_tests.evaluate import Basis, NonCompliance
+    from rag_eval_integrations.prompt_tests.prompt import AuthorWords
     from rag_eval_integrations.prompt_tests.records import Choice, Direction
 
 
-def _valued(section: str, metavar: str, help_: str, *names: str, **settings: Any) -> Any:
+def _value_option(section: str, metavar: str, help_: str, *names: str, **settings: Any) -> Any:
     """Declare an option with a value."""
     return option(section, help_, *names, metavar=metavar, **settings)
 
@@ -31,21 +34,21 @@ def _flag(section: str, help_: str, *names: str, default: bool | None = False) -
 
 
 _TESTS, _JUDGE, _CHECKS = "Tests", "Judge", "Checks"
-_input = partial(_valued, "Input")
-_test = partial(_valued, _TESTS)
-_mut = partial(_valued, "Models under test")
-_judge = partial(_valued, _JUDGE)
-_metric = partial(_valued, "Metrics")
-_limit = partial(_valued, "Requests and limits")
-_check = partial(_valued, _CHECKS)
-_output = partial(_valued, "Output")
+_input = partial(_value_option, "Input")
+_test = partial(_value_option, _TESTS)
+_mut = partial(_value_option, "Models under test")
+_judge = partial(_value_option, _JUDGE)
+_metric = partial(_value_option, "Metrics")
+_limit = partial(_value_option, "Requests and limits")
+_check = partial(_value_option, _CHECKS)
+_output = partial(_value_option, "Output")
 _WORDS = "TEXT|@FILE"
 
 # --- Groups that several commands have
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Put:
+class _PromptFile:
     prompt_file: Path = argument("The prompt under test (.prompty, .md, .prompt.yml).", "PUT")
 
 
@@ -60,7 +63,7 @@ class _Out:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Requests(Answers):
+class _Requests(Answers):
     """Endpoint and limits of the requests to models."""
 
     base_url: str | None = _limit(
@@ -104,45 +107,7 @@ class _Baseline:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Generating(_Put, _Out, _Baseline, Requests):
-    """How much is generated, the fields of `GenerateOptions`; and what the author adds to it."""
-
-    model: str = _test(
-        "MODEL", "Generator of rules and tests: openai:NAME or MODULE:OBJECT.", default=MISSING
-    )
-    effort: str | None = _test("min|low|medium|high", "Effort preset; options override it.")
-    rules: int | None = _test("N", "Number of output rules to extract; 0 for all (default).")
-    max_rules: int | None = _test("N", "Maximum number of rules with tests (default: all).")
-    tests_per_rule: int | None = _test("N", "Tests per rule (default 3).")
-    rules_per_group: int | None = _test("N", "Rules per request (default 3).")
-    split_rules: bool | None = _flag(
-        _TESTS,
-        "Ask for tests of rules and of inverse rules apart (default).",
-        "--split/--no-split",
-        default=None,
-    )
-    generations: int | None = _test("N", "Rounds per group of rules (default 1).")
-    expansions: int | None = _test("N", "Times each test is made longer (default 0).")
-    keep: int | None = _test("N", "Review the tests and keep the best N.")
-    only_scenario: list[str] | None = _test(
-        "NAME", "Generate tests for this scenario only; repeatable (default: all).", "--scenario"
-    )
-    groundtruth: str | None = _test("MODEL", "Model that writes and rates expected outputs.")
-    intent_instructions: str | None = _input(_WORDS, "Added where the purpose is asked for.")
-    input_spec_instructions: str | None = _input(
-        _WORDS, "Added where rules of an input are asked for."
-    )
-    output_rules_instructions: str | None = _input(
-        _WORDS, "Added where output rules are asked for."
-    )
-    inverse_output_rules_instructions: str | None = _input(_WORDS, "Added for inverse rules.")
-    test_expansion_instructions: str | None = _input(_WORDS, "Added for longer tests.")
-    test_samples: Path | None = _input("FILE", "Example inputs (.csv, .json or .yaml).")
-    custom_metric: str | None = _metric(_WORDS, "Your own metric, kept as `custom`.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Running(_Baseline, Requests):
+class _Running(_Baseline, _Requests):
     """How often tests are run, and how the models under test are asked."""
 
     mut: list[str] = _mut(
@@ -188,7 +153,7 @@ class Running(_Baseline, Requests):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputJudging(Requests):
+class _OutputJudging(_Requests):
     """Options for judging outputs, tests and rules."""
 
     judge: list[str] = _judge(
@@ -214,9 +179,19 @@ class OutputJudging(Requests):
         "and judge those answers by the prompt.",
     )
 
+    def compliance(self) -> NonCompliance:
+        """Return how compliance is judged.
+
+        Raises:
+            ConfigurationError: for another basis.
+        """
+        from rag_eval_integrations.prompt_tests.evaluate import NonCompliance  # noqa: PLC0415  # for --help
+
+        return NonCompliance(cast("Basis", self.basis), self.see_input)
+
 
 @dataclass(frozen=True, kw_only=True)
-class Reporting:
+class _Verdicts:
     """How verdicts count, and the least that they have to reach."""
 
     unknown_as_err: bool = _flag(_CHECKS, "Count unknown verdicts as not compliant.")
@@ -260,7 +235,7 @@ class _Choosing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GenerateOptions(Generating):
+class GenerateOptions(_PromptFile, _Out, _Baseline, _Requests):
     """Generate rules and tests; a stage whose file exists is not run again.
 
     Without --effort, 3 tests are made per rule, 3 rules per request, for all rules.
@@ -275,19 +250,100 @@ class GenerateOptions(Generating):
     `min` puts rules and inverse rules into one request and makes no baseline tests.
     """  # noqa: D301  # the sign itself keeps the lines of the table
 
+    model: str = _test(
+        "MODEL", "Generator of rules and tests: openai:NAME or MODULE:OBJECT.", default=MISSING
+    )
+    effort: str | None = _test("min|low|medium|high", "Effort preset; options override it.")
+    rules: int | None = _test("N", "Number of output rules to extract; 0 for all (default).")
+    max_rules: int | None = _test("N", "Maximum number of rules with tests (default: all).")
+    tests_per_rule: int | None = _test("N", "Tests per rule (default 3).")
+    rules_per_group: int | None = _test("N", "Rules per request (default 3).")
+    split_rules: bool | None = _flag(
+        _TESTS,
+        "Ask for tests of rules and of inverse rules apart (default).",
+        "--split/--no-split",
+        default=None,
+    )
+    generations: int | None = _test("N", "Rounds per group of rules (default 1).")
+    expansions: int | None = _test("N", "Times each test is made longer (default 0).")
+    keep: int | None = _test("N", "Review the tests and keep the best N.")
+    only_scenario: list[str] | None = _test(
+        "NAME", "Generate tests for this scenario only; repeatable (default: all).", "--scenario"
+    )
+    groundtruth: str | None = _test("MODEL", "Model that writes and rates expected outputs.")
+    intent_instructions: str | None = _input(_WORDS, "Added where the purpose is asked for.")
+    input_spec_instructions: str | None = _input(
+        _WORDS, "Added where rules of an input are asked for."
+    )
+    output_rules_instructions: str | None = _input(
+        _WORDS, "Added where output rules are asked for."
+    )
+    inverse_output_rules_instructions: str | None = _input(_WORDS, "Added for inverse rules.")
+    test_expansion_instructions: str | None = _input(_WORDS, "Added for longer tests.")
+    test_samples: Path | None = _input("FILE", "Example inputs (.csv, .json or .yaml).")
+    custom_metric: str | None = _metric(_WORDS, "Your own metric, kept as `custom`.")
+
+    def amounts(self) -> generate.GenerateOptions:
+        """Return how much is generated: the effort's preset, and what overrides it.
+
+        Raises:
+            ConfigurationError: for an unknown preset, or a number out of range.
+        """
+        from rag_eval_integrations.prompt_tests import generate  # noqa: PLC0415  # for --help
+
+        return generate.GenerateOptions.of(
+            self.effort,
+            rules=self.rules,
+            max_rules=self.max_rules,
+            tests_per_rule=self.tests_per_rule,
+            split_rules=self.split_rules,
+            rules_per_group=self.rules_per_group,
+            generations=self.generations,
+            expansions=self.expansions,
+            baseline=self.baseline,
+            keep=self.keep,
+        )
+
+    def author(self) -> AuthorWords:
+        """Return the author's instructions by stage, and samples; files are read.
+
+        Raises:
+            ConfigurationError: for a file that cannot be used.
+            OSError: when a file of instructions cannot be read.
+        """
+        from rag_eval_integrations.cli._options import text_of  # noqa: PLC0415  # for --help
+        from rag_eval_integrations.prompt_tests.prompt import AuthorWords, read_samples  # noqa: PLC0415
+
+        given = {
+            "intent": self.intent_instructions,
+            "inputSpec": self.input_spec_instructions,
+            "outputRules": self.output_rules_instructions,
+            "inverseOutputRules": self.inverse_output_rules_instructions,
+            "testExpansion": self.test_expansion_instructions,
+        }
+        instructions = {
+            stage: text_of(text, f"instructions for {stage}").strip()
+            for stage, text in given.items()
+            if text is not None
+        }
+        path, samples = self.test_samples, None
+        if path is not None:
+            samples = tuple(read_samples(path.resolve().parent, path.name, "--test-samples"))
+        return AuthorWords(instructions, samples)
+
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(_Folder, Running, _Choosing):
+class RunOptions(_Folder, _Running, _Choosing):
     """Run the tests on models; recorded answers are reused."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateOptions(_Folder, OutputJudging):
+class EvaluateOptions(_Folder, _OutputJudging):
     """Judge the outputs: compliance, and every metric file next to the prompt."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions(_Folder, Reporting, _Choosing):
+class ReportOptions(_Folder, _Verdicts, _Choosing):
     """Print the overview and write overview.csv, report.json, README.md and report.html."""
 
     form: str | None = _output("md|csv|json|html", "Print the report in this format.", "--format")
@@ -301,12 +357,12 @@ class ReportOptions(_Folder, Reporting, _Choosing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AllOptions(Generating, Running, OutputJudging, Reporting):
+class AllOptions(GenerateOptions, _Running, _OutputJudging, _Verdicts):
     """Generate, run, evaluate and report in one command."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class MetricsOptions(_Put):
+class MetricsOptions(_PromptFile):
     """List the metric files next to a prompt, with warnings."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,14 +12,15 @@ from rag_eval_integrations.cli._console import stdout
 from rag_eval_integrations.cli._options import Threshold, number_in
 from rag_eval_integrations.cli._terminal import print_stderr, write_stdout
 from rag_eval_integrations.cli.compare import regression_gates
-from rag_eval_integrations.cli.prompt_tests._options import Reporting, ReportOptions
+from rag_eval_integrations.cli.prompt_tests._options import ReportOptions
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.comparison import decimal
 from rag_eval_integrations.evaluations.console import add_row, plain_table
 from rag_eval_integrations.prompt_tests._pages import FORMATS
 from rag_eval_integrations.prompt_tests._rates import Row, without_empty_columns
+from rag_eval_integrations.prompt_tests._settings import METRIC
 from rag_eval_integrations.prompt_tests.project import Project
-from rag_eval_integrations.prompt_tests.records import Choice
+from rag_eval_integrations.prompt_tests.records import Choice, Judged, Result
 from rag_eval_integrations.prompt_tests.report import COMPLIANCE, Comparison, Report
 
 if TYPE_CHECKING:
@@ -44,54 +46,51 @@ def report_command(options: ReportOptions) -> int:
     if gates and options.before is None:
         why = "needs the earlier run's folder: --before DIR"
         raise ConfigurationError("--fail-on-regression", regressions[0], why)
-    report, code = show(options.folder, options, options.choice(), options.form), 0
+    choice, code = options.choice(), 0
+    verdicts = {"unknown_as_err": options.unknown_as_err, "majority": options.majority}
+    report = report_of(options.folder, choice, **verdicts)
+    write_and_print(options.folder, report, options.form)
     if options.before is not None:
-        changes = report.compare(_report_of(options.before, options, options.choice()))
+        changes = report.compare(report_of(options.before, choice, **verdicts))
         for change in changes:
             _print_comparison(change, to_stderr=options.form is not None)
         if not changes:
             print_stderr(f"{options.before} has no model of this run: nothing is compared")
-        code = _regressed(changes, gates, unclear=options.fail_on_unclear)
+        code = _check_regressions(changes, gates, unclear=options.fail_on_unclear)
     return max(code, check_thresholds(report, thresholds))
 
 
-def show(
-    folder: Path,
-    options: Reporting,
-    choice: Choice = Choice(),  # noqa: B008  # frozen
-    form: str | None = None,
-) -> Report:
-    """Write the report of a folder, and print it, in a format if one is named.
+def report_of(folder: Path, choice: Choice, *, unknown_as_err: bool, majority: bool) -> Report:
+    """Read the report of a folder; rows that cannot be used are printed to stderr.
 
-    Without a format, the overview and the files' names are printed, else the report in it. Rows
-    that cannot be used are printed to stderr.
+    Args:
+        folder: the folder of a prompt's tests.
+        choice: the tests that it is about.
+        unknown_as_err: whether unknown verdicts count as not compliant, or not at all.
+        majority: whether the verdict of most judges counts, or the first judge's.
 
     Raises:
         ConfigurationError: when there are no results, or the choice leaves none.
     """
-    report = _report_of(folder, options, choice)
-    written = Project(folder, lambda _: None).write_report(report)
+    report = Project(folder, print_stderr).report(unknown_as="err" if unknown_as_err else None)
+    report = report.chosen(choice)
+    return report.majority() if majority else report
+
+
+def write_and_print(folder: Path, report: Report, form: str | None = None) -> None:
+    """Write a report into its folder, and print it in a format.
+
+    Without a format, the overview and the names of the files are printed.
+
+    Raises:
+        ConfigurationError: when a file of the report's name is there and is not an earlier report.
+    """
+    paths = Project(folder, lambda _: None).write_report(report)
     if form is None:
         print_report(report)
-        stdout().print(f"Wrote {', '.join(map(str, written))}", soft_wrap=True)
+        stdout().print(f"Wrote {', '.join(map(str, paths))}", soft_wrap=True)
     else:
         write_stdout(FORMATS[form](report))
-    return report
-
-
-def _report_of(folder: Path, options: Reporting, choice: Choice) -> Report:
-    """Return the report of a folder, filtered and with verdicts as the options say.
-
-    Rows that cannot be used are printed to stderr.
-
-    Raises:
-        ConfigurationError: when there are no results, or the choice leaves none.
-    """
-    report = Project(folder, print_stderr).report(
-        unknown_as="err" if options.unknown_as_err else None
-    )
-    report = report.chosen(choice)
-    return report.majority() if options.majority else report
 
 
 # --- On the console
@@ -141,22 +140,24 @@ def _overview_tables(title: str, rows: Sequence[Row], width: int) -> Iterator[Ta
     A model has a column per scenario. Each table has at least one such column.
     """
     most = max(1, (width - _LABELS) // _COLUMN)
-    for some in (rows[start : start + most] for start in range(0, len(rows), most)):
-        labels = (
-            " / ".join(str(row[name]) for name in ("model", "scenario") if row.get(name))
-            for row in some
-        )
-        table = plain_table(title, "", *(f"{label}>" for label in labels))
+    for start in range(0, len(rows), most):
+        beside = rows[start : start + most]
+        table = plain_table(title, "", *(f"{_column_heading(row)}>" for row in beside))
         for column in table.columns[1:]:
             column.no_wrap, column.overflow = False, "fold"
         for name in rows[0]:
             if name not in ("model", "scenario"):
-                add_row(table, _NAMES.get(name, name), *(_cell(row.get(name)) for row in some))
+                add_row(table, _NAMES.get(name, name), *(_cell(row.get(name)) for row in beside))
         yield table
 
 
+def _column_heading(row: Row) -> str:
+    """Return the heading of a row's column: its model, and its scenario if it has one."""
+    return " / ".join(str(row[name]) for name in ("model", "scenario") if row.get(name))
+
+
 def _cell(cell: object) -> str:
-    """Write a cell of a table: a fraction with one decimal, None as empty."""
+    """Return the text of a table's cell: a fraction with one decimal, None as empty."""
     return "" if cell is None else f"{cell:.1f}" if isinstance(cell, float) else str(cell)
 
 
@@ -189,10 +190,36 @@ def _print_comparison(comparison: Comparison, *, to_stderr: bool) -> None:
         print_stderr(f"  broken: {change.input[:100]!r}: {change.reason[:200]}")
 
 
+# --- Failures of a run
+
+
+def print_failed_judges(results: Sequence[Result], others: Sequence[Judged]) -> bool:
+    """Print the judges that failed; return True when some failed and none answered."""
+    verdicts = [verdict for result in results for verdict in result.verdicts]
+    replies = [
+        (verdict.judge, verdict.failed, verdict.reason) for verdict in (*verdicts, *others)
+    ] + [
+        (metric.judge, metric.failed, metric.problem or "")
+        for result in results
+        for metric in result.metrics
+        if metric.metric != METRIC
+    ]
+    print_failures([(judge, why) for judge, failed, why in replies if failed], "judgement")
+    unanswered = [failed for judge, failed, _ in replies if judge is not None]
+    return any(unanswered) and all(unanswered)
+
+
+def print_failures(failures: Sequence[tuple[str | None, str]], what: str) -> None:
+    """Print to stderr how many of what each model failed to give, and its first error."""
+    for name, count in Counter(name for name, _ in failures).items():
+        first = next(why for model, why in failures if model == name)
+        print_stderr(f"{name}: {counted(count, what)} failed; the first error: {first}")
+
+
 # --- Gates on what became worse, and thresholds
 
 
-def _regressed(
+def _check_regressions(
     comparisons: Sequence[Comparison], gates: Mapping[str, float], *, unclear: bool
 ) -> int:
     """Print each gate's outcome; return 1 if a score became worse, or may have with `unclear`.
@@ -274,7 +301,7 @@ def check_thresholds(report: Report, thresholds: Sequence[Threshold]) -> int:
 
 
 def _complaint(report: Report, model: str, threshold: Threshold) -> str:
-    """Say what of a model is below a threshold; empty if nothing is.
+    """Return what of a model is below a threshold, in words; empty if nothing is.
 
     A model without any value is below it. Outputs without a verdict are printed.
     """

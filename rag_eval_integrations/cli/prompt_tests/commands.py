@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import cast
+
+from pydantic import JsonValue
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._target import make_folder, read_whole, replacing, resolved
@@ -21,29 +21,27 @@ from rag_eval_integrations.cli.prompt_tests import _reporting
 from rag_eval_integrations.cli.prompt_tests._models import (
     ASSUMED,
     Bill,
+    generator_of,
     model_from_option,
-    model_under_test,
+    models_under_test,
+    optional_model,
 )
 from rag_eval_integrations.cli.prompt_tests._options import (
     AllOptions,
     EvaluateOptions,
     ExportOptions,
     GenerateOptions,
-    Generating,
     ImportOptions,
     MetricsOptions,
-    OutputJudging,
-    Running,
     RunOptions,
 )
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.console import add_row, plain_table
 from rag_eval_integrations.metrics.prompty import PromptyMetric
 from rag_eval_integrations.metrics.prompty.metric import lint, metric_files
-from rag_eval_integrations.prompt_tests import generate
+from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests._contents import read_upstream
-from rag_eval_integrations.prompt_tests._settings import METRIC
-from rag_eval_integrations.prompt_tests.evaluate import Basis, NonCompliance
+from rag_eval_integrations.prompt_tests.evaluate import NonCompliance
 from rag_eval_integrations.prompt_tests.generate import Generation
 from rag_eval_integrations.prompt_tests.project import (
     Project,
@@ -51,14 +49,9 @@ from rag_eval_integrations.prompt_tests.project import (
     new_folder,
     write_imported,
 )
-from rag_eval_integrations.prompt_tests.prompt import (
-    INSTRUCTIONS,
-    AuthorWords,
-    PromptUnderTest,
-    read_samples,
-)
-from rag_eval_integrations.prompt_tests.records import Choice, Judged, Result
-from rag_eval_integrations.prompt_tests.run import App
+from rag_eval_integrations.prompt_tests.prompt import AuthorWords, PromptUnderTest
+from rag_eval_integrations.prompt_tests.records import Choice
+from rag_eval_integrations.prompt_tests.run import App, ModelUnderTest
 
 _FAILED = 1
 _NOTHING = "Nothing was sent or written."
@@ -66,43 +59,75 @@ _NOTHING = "Nothing was sent or written."
 # --- The stages
 
 
-def generate_command(options: GenerateOptions | AllOptions, bill: Bill | None = None) -> int:
+def generate_command(options: GenerateOptions) -> int:
     """Generate rules and tests, and expected outputs if wanted; return 1 without any test.
 
     The estimated cost is printed first; a dry run ends there with 0. What was made is printed, and
     what was spent, if anything was asked.
-
-    Args:
-        options: the command's options.
-        bill: adds up what the stages spend, of a command that has printed the estimate; by default
-            a new one, with the prices of the options.
 
     Raises:
         RagEvalError: for a user's mistake, or a generator that does not answer.
         OSError: when a file cannot be read or written.
     """
     PromptUnderTest.of(options.prompt_file)  # a wrong file is reported before a missing key
-    printed, bill = bill is not None, bill or Bill(options.prices)
-    strong = None
-    if options.groundtruth is not None:
-        strong = model_from_option(options.groundtruth, "--groundtruth", options.requests())
-    generation, project = _generation(options, make=not options.dry_run)
-    _, words = bill.generation(generation, groundtruth=strong is not None)
+    bill, requests = Bill(options.prices), options.requests()
+    groundtruth = optional_model(options.groundtruth, "--groundtruth", requests)
+    amounts = options.amounts()
+    generator = generator_of(options.model, requests)
+    project = None
+    if not options.dry_run:
+        words = options.author()
+        project = _create_project(options.prompt_file, options.out, words, options.custom_metric)
+    generation = Generation(
+        options.prompt_file if project is None else project.prompt,
+        options.out,
+        generator,
+        amounts,
+        scenarios=options.only_scenario,
+        max_concurrency=options.max_concurrency,
+        tell=print_stderr,
+    )
+    _, estimate = bill.generation(generation, groundtruth=groundtruth is not None)
     if project is None:
-        stdout().print(f"{words}. {_NOTHING}", soft_wrap=True)
+        stdout().print(f"{estimate}. {_NOTHING}", soft_wrap=True)
         return 0
-    if not printed:
-        print_stderr(words)
+    print_stderr(estimate)
+    return _generate(project, generation, groundtruth, bill)
+
+
+def _create_project(
+    prompt_file: Path, folder: Path, author: AuthorWords, custom_metric: str | None
+) -> Project:
+    """Make or continue the folder of a prompt, with its author's words and metric.
+
+    Raises:
+        ConfigurationError: for a file that cannot be used, or a folder that is of another prompt or
+            was made with other words or another metric.
+        OSError: when a file cannot be read or written.
+    """
+    project = Project.create(prompt_file, folder, print_stderr, author=author)
+    if custom_metric is not None:
+        project.add_metric(text_of(custom_metric, "--custom-metric"))
+    return project
+
+
+def _generate(
+    project: Project, generation: Generation, groundtruth: Model | None, bill: Bill
+) -> int:
+    """Run a generation in its project's folder; return the exit code: 1 without any test.
+
+    The model `groundtruth` writes and rates expected outputs. What was made and spent is printed.
+    """
     spent = generation.workspace.journal().spent
     generation.model.on_reply = progress(
         f"replies from {generation.model.name}", spent=lambda: bill.words(spent)
     )
     with kept(lambda: _kept_replies(project)):
         tests = generation.run()
-        if strong is not None:
-            tests = _loop.run(generation.groundtruth(strong, [strong]))
+        if groundtruth is not None:
+            tests = _loop.run(generation.groundtruth(groundtruth, [groundtruth]))
     bill.add("generate", spent)
-    if strong is not None:
+    if groundtruth is not None:
         usable = sum(test.usable_groundtruth is not None for test in tests)
         stdout().print(f"{usable} of {counted(len(tests), 'test')} with a usable expected output")
     spec = project.workspace.spec()
@@ -114,55 +139,9 @@ def generate_command(options: GenerateOptions | AllOptions, bill: Bill | None = 
         "baseline test": len(tests) - rule_tests,
     }
     *first, last = (counted(count, what) for what, count in parts.items())
-    asked = counted(generation.model.asked, "request")
-    stdout().print(f"{', '.join(first)} and {last} in {options.out} ({asked})", soft_wrap=True)
+    folder, asked = project.workspace.folder, counted(generation.model.asked, "request")
+    stdout().print(f"{', '.join(first)} and {last} in {folder} ({asked})", soft_wrap=True)
     return 0 if tests else _FAILED
-
-
-def _generation(options: Generating, *, make: bool) -> tuple[Generation, Project | None]:
-    """Prepare a generation; a mistake is found before the folder is made.
-
-    The folder is made, and its project returned, only with `make`; otherwise the project is None.
-    """
-    names = {field.name for field in fields(generate.GenerateOptions)}
-    explicit = {name: value for name, value in vars(options).items() if name in names}
-    amounts = generate.GenerateOptions.of(options.effort, **explicit)
-    # Its failure ends the command, which then says it.
-    generator = model_from_option(options.model, "--model", options.requests(), tell=lambda _: None)
-    project = _created(options) if make else None
-    generation = Generation(
-        options.prompt_file if project is None else project.prompt,
-        options.out,
-        generator,
-        amounts,
-        scenarios=options.only_scenario,
-        max_concurrency=options.max_concurrency,
-        tell=print_stderr,
-    )
-    return generation, project
-
-
-def _created(options: Generating) -> Project:
-    """Make or continue the folder of a prompt, with its author's words and metric.
-
-    Raises:
-        ConfigurationError: for a file that cannot be used, or a folder that is of another prompt or
-            was made with other words or another metric.
-        OSError: when a file cannot be read or written.
-    """
-    instructions = {}
-    for stage in INSTRUCTIONS:
-        name = re.sub("([A-Z])", r"_\1", f"{stage}Instructions").lower()
-        if (text := getattr(options, name)) is not None:
-            instructions[stage] = text_of(text, f"instructions for {stage}").strip()
-    path, samples = options.test_samples, None
-    if path is not None:
-        samples = tuple(read_samples(path.resolve().parent, path.name, "--test-samples"))
-    author = AuthorWords(instructions, samples)
-    project = Project.create(options.prompt_file, options.out, print_stderr, author=author)
-    if options.custom_metric is not None:
-        project.add_metric(text_of(options.custom_metric, "--custom-metric"))
-    return project
 
 
 def run_command(options: RunOptions) -> int:
@@ -172,47 +151,67 @@ def run_command(options: RunOptions) -> int:
         RagEvalError: for a user's mistake.
         OSError: when a file cannot be read or written.
     """
-    return _run(options.folder, options, options.choice(), Bill(options.prices))
+    choice, bill = options.choice(), Bill(options.prices)
+    parameters = options.parameters()
+    project = Project(options.folder, print_stderr)
+    return _run(
+        project,
+        models_under_test(options.mut, options.requests(), options.max_tokens),
+        bill,
+        choice=choice,
+        baseline=options.baseline is not False,
+        max_tests=options.max_tests,
+        runs=options.runs,
+        parameters=parameters,
+        max_concurrency=options.max_concurrency,
+        dry_run=options.dry_run,
+    )
 
 
-def _run(folder: Path, options: Running, choice: Choice, bill: Bill) -> int:
-    """Run the tests of a folder on models; return the exit code: 1 if every output failed.
+def _run(
+    project: Project,
+    models: Sequence[ModelUnderTest],
+    bill: Bill,
+    *,
+    choice: Choice,
+    baseline: bool,
+    max_tests: int | None,
+    runs: int,
+    parameters: Mapping[str, JsonValue],
+    max_concurrency: int,
+    dry_run: bool = False,
+) -> int:
+    """Run a project's tests on models; return the exit code: 1 if every output failed.
 
     The cost is estimated first; a dry run ends there with 0. Failures are printed per model.
     """
-    parameters = options.parameters()
-    baseline = options.baseline is not False
-    project = Project(folder, print_stderr)
-    models = [model_under_test(name, "--mut", options.requests()) for name in options.mut]
-    for name in options.mut:
-        if options.max_tokens is not None and not name.startswith("openai:"):
-            print_stderr(f"{name}: --max-tokens is for openai: models; it keeps its own limit")
-    tests = project.chosen(choice, baseline=baseline, max_tests=options.max_tests)
+    tests = project.chosen(choice, baseline=baseline, max_tests=max_tests)
     inputs = sum(len(test.testinput) for test in tests)
     characters = len(project.prompt.text) + inputs / max(1, len(tests))
     for model in models:
         size = None if isinstance(model, App) else characters
-        bill.print_estimate("run", model.name, len(tests) * options.runs, size)
-    if options.dry_run:
-        return _nothing(project)
+        bill.print_estimate("run", model.name, len(tests) * runs, size)
+    if dry_run:
+        return _end_dry_run(project)
     spent = project.workspace.journal().spent
     with kept(lambda: _kept_replies(project)):
         results = _loop.run(
             project.run(
                 models,
-                runs=options.runs,
-                max_tests=options.max_tests,
+                runs=runs,
+                max_tests=max_tests,
                 baseline=baseline,
                 choice=choice,
                 parameters=parameters,
-                max_concurrency=options.max_concurrency,
+                max_concurrency=max_concurrency,
                 done=progress("outputs", spent=lambda: bill.words(spent)),
             )
         )
     bill.add("run", spent)
     failed = [(result.model, result.error) for result in results if result.error is not None]
-    _print_failures(failed, "output")
+    _reporting.print_failures(failed, "output")
     outputs = counted(len(results) - len(failed), "output")
+    folder = project.workspace.folder
     stdout().print(f"{outputs} from {counted(len(models), 'model')} in {folder}", soft_wrap=True)
     return 0 if len(failed) < len(results) else _FAILED
 
@@ -224,52 +223,84 @@ def evaluate_command(options: EvaluateOptions) -> int:
         RagEvalError: for a user's mistake.
         OSError: when a file cannot be read or written.
     """
-    return _evaluate(options.folder, options, Bill(options.prices))
+    bill, project = Bill(options.prices), Project(options.folder, print_stderr)
+    metrics = _load_metrics(project, options.metric or (), options.metric_var or ())
+    requests = options.requests()
+    return _evaluate(
+        project,
+        [model_from_option(name, "--judge", requests) for name in options.judge],
+        metrics,
+        bill,
+        agreement_model=optional_model(options.agreement, "--agreement", requests),
+        compliance=options.compliance(),
+        validity=options.validity,
+        groundedness=options.groundedness,
+        max_concurrency=options.max_concurrency,
+        dry_run=options.dry_run,
+    )
 
 
-def _evaluate(folder: Path, options: OutputJudging, bill: Bill) -> int:
-    """Judge the results of a folder by judges and metrics; return the exit code.
+def _load_metrics(
+    project: Project, names: Sequence[str], variables: Sequence[str]
+) -> list[PromptyMetric]:
+    """Load the metric files of `--metric`, with the values of `--metric-var`; print their warnings.
 
-    Tests and rules, too, if wanted. The cost is estimated first; a dry run ends there with 0.
-    Warnings about metric files are printed. The code is 1 when judges failed and none answered.
+    Raises:
+        ConfigurationError: for an unknown name, or a variable that no metric file has.
     """
-    project = Project(folder, print_stderr)
-    metrics = project.metrics(options.metric or [], metric_variables(options.metric_var or []))
+    metrics = project.metrics(names, metric_variables(variables))
     for metric in metrics:
         for warning in lint(metric.prompt):
             print_stderr(f"{metric.prompt.source}: {warning}")
-    judges = [model_from_option(name, "--judge", options.requests()) for name in options.judge]
-    agreement_model = None
-    if options.agreement is not None:
-        agreement_model = model_from_option(options.agreement, "--agreement", options.requests())
+    return metrics
+
+
+def _evaluate(
+    project: Project,
+    judges: Sequence[Model],
+    metrics: Sequence[PromptyMetric],
+    bill: Bill,
+    *,
+    agreement_model: Model | None,
+    compliance: NonCompliance,
+    validity: bool,
+    groundedness: bool,
+    max_concurrency: int,
+    dry_run: bool = False,
+) -> int:
+    """Judge a project's results by judges and metrics; return the exit code.
+
+    Tests and rules, too, if wanted. The cost is estimated first; a dry run ends there with 0. The
+    code is 1 when judges failed and none answered.
+    """
     spent = project.workspace.journal().spent
     evaluation = project.evaluation(
         judges,
         metrics,
-        compliance=NonCompliance(cast(Basis, options.basis), options.see_input),
-        max_concurrency=options.max_concurrency,
+        compliance=compliance,
+        max_concurrency=max_concurrency,
         done=progress("judgements", lambda: evaluation.planned, lambda: bill.words(spent)),
     )
     outputs = 0
-    if project.has_results or not options.validity:
+    if project.has_results or not validity:
         outputs = sum(result.error is None for result in project.results())
-    tests = len(project.tests()) if options.validity or agreement_model else 0
-    more = tests * (options.validity + (agreement_model is not None))
-    more += len(evaluation.spec.output_rules) * options.groundedness
+    tests = len(project.tests()) if validity or agreement_model else 0
+    more = tests * (validity + (agreement_model is not None))
+    more += len(evaluation.spec.output_rules) * groundedness
     characters = len(project.prompt.text) + ASSUMED
     for number, judge in enumerate(evaluation.judges):
         most = outputs * (1 + len(metrics)) + (0 if number else more)
         bill.print_estimate("evaluate", judge.name, most, characters)
     if agreement_model is not None:
         bill.print_estimate("evaluate", agreement_model.name, tests, characters)
-    if options.dry_run:
-        return _nothing(project)
+    if dry_run:
+        return _end_dry_run(project)
     with kept(lambda: _kept_replies(project)):
         results = _loop.run(
             project.evaluate(
                 evaluation,
-                validity=options.validity,
-                groundedness=options.groundedness,
+                validity=validity,
+                groundedness=groundedness,
                 agreement_model=agreement_model,
             )
         )
@@ -280,30 +311,7 @@ def _evaluate(folder: Path, options: OutputJudging, bill: Bill) -> int:
         f"({counted(evaluation.asked, 'request')})",
         soft_wrap=True,
     )
-    return _FAILED if _print_failed_judges(results, evaluation.verdicts) else 0
-
-
-def _print_failed_judges(results: Sequence[Result], others: Sequence[Judged]) -> bool:
-    """Print the judges that failed; return True when some failed and none answered."""
-    verdicts = [verdict for result in results for verdict in result.verdicts]
-    replies = [
-        (verdict.judge, verdict.failed, verdict.reason) for verdict in (*verdicts, *others)
-    ] + [
-        (metric.judge, metric.failed, metric.problem or "")
-        for result in results
-        for metric in result.metrics
-        if metric.metric != METRIC
-    ]
-    _print_failures([(judge, why) for judge, failed, why in replies if failed], "judgement")
-    unanswered = [failed for judge, failed, _ in replies if judge is not None]
-    return any(unanswered) and all(unanswered)
-
-
-def _print_failures(failures: Sequence[tuple[str | None, str]], what: str) -> None:
-    """Print to stderr how many of what each model failed to give, and its first error."""
-    for name, count in Counter(name for name, _ in failures).items():
-        first = next(why for model, why in failures if model == name)
-        print_stderr(f"{name}: {counted(count, what)} failed; the first error: {first}")
+    return _FAILED if _reporting.print_failed_judges(results, evaluation.verdicts) else 0
 
 
 def all_command(options: AllOptions) -> int:
@@ -318,16 +326,27 @@ def all_command(options: AllOptions) -> int:
         OSError: when a file cannot be read or written.
     """
     bill = Bill(options.prices)
-    options.parameters()  # a mistake is found before the first request
+    parameters = options.parameters()  # a mistake is found before the first request
     thresholds = _reporting.thresholds_of(options.fail_under or ())
     prompt, out = PromptUnderTest.of(options.prompt_file), options.out
-    generation, _ = _generation(options, make=False)
-    most, words = bill.generation(generation, groundtruth=options.groundtruth is not None)
-    print_stderr(words)
+    amounts, requests = options.amounts(), options.requests()
+    generation_of = partial(
+        Generation,
+        folder=out,
+        model=generator_of(options.model, requests),
+        options=amounts,
+        scenarios=options.only_scenario,
+        max_concurrency=options.max_concurrency,
+        tell=print_stderr,
+    )
+    most, estimate = bill.generation(
+        generation_of(prompt), groundtruth=options.groundtruth is not None
+    )
+    print_stderr(estimate)
     runs = min(most, options.max_tests or most) * options.runs
     for name in options.mut:
         bill.print_estimate("run", name, runs, len(prompt.text))
-    metrics = find_metrics(prompt, options.metric or [], more=[out])
+    metrics = find_metrics(prompt, options.metric or (), more=[out])
     asked = runs * len(options.mut) * (1 + len(metrics))
     for name in options.judge:
         bill.print_estimate("evaluate", name, asked, len(prompt.text) + ASSUMED)
@@ -336,18 +355,47 @@ def all_command(options: AllOptions) -> int:
     if options.dry_run:
         stdout().print(_NOTHING)
         return 0
-    if generate_command(options, bill):
+    groundtruth = optional_model(options.groundtruth, "--groundtruth", requests)
+    project = _create_project(options.prompt_file, out, options.author(), options.custom_metric)
+    if _generate(project, generation_of(project.prompt), groundtruth, bill):
         return _FAILED
-    # Continue when models or judges failed: the report shows the failures best.
-    failed = _run(out, options, Choice(), bill)
-    failed = _evaluate(out, options, bill) or failed
-    report = _reporting.show(out, options)
-    failed = _reporting.check_thresholds(report, thresholds) or failed
+    # Continue when models or judges failed: the report shows the failures best. Each stage opens
+    # the folder anew, so that it counts only what it spends itself.
+    project = Project(out, print_stderr)
+    ran = _run(
+        project,
+        models_under_test(options.mut, requests, options.max_tokens),
+        bill,
+        choice=Choice(),
+        baseline=options.baseline is not False,
+        max_tests=options.max_tests,
+        runs=options.runs,
+        parameters=parameters,
+        max_concurrency=options.max_concurrency,
+    )
+    project = Project(out, print_stderr)
+    metrics = _load_metrics(project, options.metric or (), options.metric_var or ())
+    evaluated = _evaluate(
+        project,
+        [model_from_option(name, "--judge", requests) for name in options.judge],
+        metrics,
+        bill,
+        agreement_model=optional_model(options.agreement, "--agreement", requests),
+        compliance=options.compliance(),
+        validity=options.validity,
+        groundedness=options.groundedness,
+        max_concurrency=options.max_concurrency,
+    )
+    report = _reporting.report_of(
+        out, Choice(), unknown_as_err=options.unknown_as_err, majority=options.majority
+    )
+    _reporting.write_and_print(out, report)
+    checked = _reporting.check_thresholds(report, thresholds)
     bill.print_total()
-    return failed
+    return max(ran, evaluated, checked)
 
 
-def _nothing(project: Project) -> int:
+def _end_dry_run(project: Project) -> int:
     """Print that nothing was sent or written, close the journal, and return the exit code 0."""
     project.workspace.journal().close()
     stdout().print(_NOTHING)
@@ -355,7 +403,7 @@ def _nothing(project: Project) -> int:
 
 
 def _kept_replies(project: Project) -> str:
-    """Say how many replies an interrupted stage keeps; empty if there is none.
+    """Return in words how many replies an interrupted stage keeps; empty for none.
 
     The journal is closed.
     """
@@ -370,7 +418,7 @@ SECONDS_PER_LINE = 10.0
 def progress(
     what: str, total: Callable[[], int] | None = None, spent: Callable[[], str] = lambda: ""
 ) -> Callable[..., None]:
-    """Make a function that counts an item, and prints the count to stderr every ten seconds.
+    """Return a function that counts an item, and prints the count to stderr every ten seconds.
 
     Args:
         what: the items, in the plural, such as `outputs`.

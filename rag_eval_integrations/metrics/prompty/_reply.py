@@ -51,15 +51,15 @@ def read_verdict(text: str) -> Verdict:
     lines = whole.splitlines()
     outcome, why = _last_word(whole, lines[-1])
     if outcome is None and len(lines) > 1:
-        outcome, why = _bare(lines[0]), "\n".join(lines[1:])
+        outcome, why = _lone_verdict(lines[0]), "\n".join(lines[1:])
     if outcome is None:
-        return Verdict("unknown", f"the reply does not end in OK or ERR: {_short(whole)}")
+        return Verdict("unknown", f"the reply does not end in OK or ERR: {_excerpt(whole)}")
     return Verdict(outcome, why.strip().strip("*").strip())
 
 
 def _last_word(whole: str, line: str) -> tuple[Literal["ok", "err"] | None, str]:
     """Return the verdict at the end of a reply, and the text before it."""
-    alone = _bare(line)
+    alone = _lone_verdict(line)
     if alone is not None:
         return alone, whole[: len(whole) - len(line)]
     ended = whole.rstrip(_DECORATION)
@@ -74,12 +74,13 @@ def _last_word(whole: str, line: str) -> tuple[Literal["ok", "err"] | None, str]
     return (None, "") if _DENIED.search(before[-40:]) else ("ok", _LEADS.sub("", before))
 
 
-def _bare(line: str) -> Literal["ok", "err"] | None:
-    """Return the verdict of a line that has nothing else."""
+def _lone_verdict(line: str) -> Literal["ok", "err"] | None:
+    """Return the verdict of a line that holds nothing else; None for another line."""
     return _ALONE.get(line.strip(_DECORATION).lower())
 
 
-def _short(text: str, most: int = 120) -> str:
+def _excerpt(text: str, most: int = 120) -> str:
+    """Return a text on one line, cut at `most` characters."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
@@ -132,15 +133,15 @@ def read_score(text: str) -> Reading:
     tail = whole[-_MOST_READ:]
     content, problem = _object_with_score(tail)
     if content is not None:
-        return _of_object(content)
+        return _object_reading(content)
     if problem:
         return Reading(problem="judge_output_invalid", reason=problem)
     match = _WHOLE_REPLY.match(tail)
     if match is not None:
-        return _checked(match, "")
-    spoken = _spoken(tail)
+        return _match_reading(match, "")
+    spoken = _score_in_words(tail)
     if spoken is not None:
-        return _checked(spoken, whole)
+        return _match_reading(spoken, whole)
     verdict = read_verdict(whole)
     if verdict.outcome == "unknown":
         why = f"neither a score nor OK or ERR: {verdict.reason.partition(': ')[2] or 'no words'}"
@@ -149,7 +150,7 @@ def read_score(text: str) -> Reading:
 
 
 def _object_with_score(text: str) -> tuple[dict[str, Any] | None, str]:
-    """Find the last JSON object with a score, or say what is wrong with it."""
+    """Return the last JSON object with a score, or what is wrong with it."""
     content: dict[str, Any] | None = None
     problem = ""
     for each in objects_in(text):
@@ -162,22 +163,22 @@ def _object_with_score(text: str) -> tuple[dict[str, Any] | None, str]:
     return (None, problem) if problem else (content, "")
 
 
-def _of_object(content: dict[str, Any]) -> Reading:
-    """Read the score of a JSON reply."""
+def _object_reading(content: dict[str, Any]) -> Reading:
+    """Return the reading of a JSON reply with a score."""
     lower = {key.lower(): value for key, value in content.items()}
     value = lower["score"]
     why = lower.get("explanation", lower.get("reason", lower.get("reasoning", "")))
     explanation = why if isinstance(why, str) else written(why, json.dumps)
     if isinstance(value, str) and (match := _WHOLE_REPLY.match(value)):
-        return _checked(match, explanation)
+        return _match_reading(match, explanation)
     if isinstance(value, bool) or not isinstance(value, int | float):
         why = f"the score is {written(value, json.dumps)[:60]}, which is not a number"
         return Reading(problem="judge_output_invalid", reason=why)
-    return _in_range(value, explanation)
+    return _number_reading(value, explanation)
 
 
-def _spoken(text: str) -> re.Match[str] | None:
-    """Find the last score that is written in words."""
+def _score_in_words(text: str) -> re.Match[str] | None:
+    """Return the match of the last score in prose; None if there is none."""
 
     def without_range(match: re.Match[str]) -> str:
         """Replace a range by a space; keep what only looks like a range."""
@@ -189,17 +190,17 @@ def _spoken(text: str) -> re.Match[str] | None:
     return matches[-1] if matches else None
 
 
-def _checked(match: re.Match[str], explanation: str) -> Reading:
-    """Read a score's match; refuse one that is not out of 100."""
+def _match_reading(match: re.Match[str], explanation: str) -> Reading:
+    """Return the reading of a matched score; one that is not out of 100 is a problem."""
     whole = match["whole"]
     if match["of"] and match["of"] != "%" and (whole is None or float(whole) != 100):
         why = f"the score is {match[0].strip()[:60]!r}, not out of 100"
         return Reading(problem="out_of_range", reason=why)
-    return _in_range(float(match["n"]), explanation)
+    return _number_reading(float(match["n"]), explanation)
 
 
-def _in_range(value: float, explanation: str) -> Reading:
-    """Return the reading of a number, out of range outside of 0 to 100."""
+def _number_reading(value: float, explanation: str) -> Reading:
+    """Return the reading of a number; one outside of 0 to 100 is a problem."""
     # NaN compares as outside; an integer too large for a float is never turned into one.
     if not 0 <= value <= 100:
         why = f"the score is {str(value)[:40]}, outside of 0 to 100"

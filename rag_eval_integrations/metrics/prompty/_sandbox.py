@@ -142,7 +142,7 @@ class CompiledTemplate:
             if sum(1 for _ in islice(environment.lex(source), _MOST_TOKENS + 1)) > _MOST_TOKENS:
                 raise ValueError(f"more than {_MOST_TOKENS:,} words and signs")
             tree = environment.parse(source)
-            self.size = _check(tree)
+            self.size = _check_nodes(tree)
             """The number of the template's parts."""
             tracker = TrackingCodeGenerator(environment)
             tracker.optimizer = None  # `find_undeclared_variables` would calculate with constants
@@ -182,7 +182,7 @@ class CompiledTemplate:
 
 
 def _line_of(error: BaseException) -> int | None:
-    """Find the template's line in the traceback, in which Jinja has put it."""
+    """Return the template's line in an error's traceback; None if it is not there."""
     trace = walk_tb(error.__traceback__)
     lines = [line for frame, line in trace if frame.f_code.co_filename == "<template>"]
     return lines[-1] if lines else None
@@ -191,11 +191,11 @@ def _line_of(error: BaseException) -> int | None:
 # --- What is refused before anything is compiled
 
 
-def _check(tree: nodes.Template) -> int:
-    """Refuse nodes that are not allowed, and return how many there are."""
+def _check_nodes(tree: nodes.Template) -> int:
+    """Refuse a template with nodes that are not allowed; return the number of its nodes."""
     number = 0
     for number, (node, depth) in enumerate(_walk(tree), start=1):
-        why = _refused(node)
+        why = _refusal(node)
         if number > _MOST_NODES:
             why = f"has more than {_MOST_NODES} parts"
         elif depth > _DEEPEST:
@@ -214,8 +214,8 @@ def _walk(tree: nodes.Node) -> Iterator[tuple[nodes.Node, int]]:
         waiting += [(child, depth + 1) for child in node.iter_child_nodes()]
 
 
-def _refused(node: nodes.Node) -> str | None:
-    """Say why a node of a template may not be used; None if it may.
+def _refusal(node: nodes.Node) -> str | None:
+    """Return why a node of a template may not be used; None if it may.
 
     The nodes inside of it are not checked here. The answer goes on after "a prompt".
     """
@@ -242,13 +242,13 @@ def _refused(node: nodes.Node) -> str | None:
 
 
 def _check_size(size: int) -> None:
-    """Refuse a text that grows too long."""
+    """Refuse a size that is beyond the limit of a rendered text."""
     if size > _MOST_CHARACTERS:
         raise SecurityError(f"the text grows beyond {_MOST_CHARACTERS:,} characters")
 
 
 def _bounded_number(value: Any) -> Any:
-    """Refuse what is not a number: `%` formats texts, `*` repeats them."""
+    """Return a number; refuse anything else, since `%` formats texts and `*` repeats them."""
     if isinstance(value, Undefined):
         str(value)  # raises an error with its name
     if not isinstance(value, int | float) or abs(value) > _LARGEST:
@@ -260,7 +260,7 @@ def _bounded_number(value: Any) -> Any:
 
 
 def _insertable(value: Any) -> Any:
-    """Return a value as it is inserted: text and numbers as they are, anything else as JSON.
+    """Return what is inserted for a value: text and numbers unchanged, anything else as JSON.
 
     Raises:
         SecurityError: the value is a method or another object that is not data.
@@ -275,7 +275,7 @@ def _insertable(value: Any) -> Any:
 
 
 def _as_json(value: Any) -> str:
-    """Write a value as JSON, within the size limit."""
+    """Return a value as JSON, within the size limit."""
     text = json.dumps(value, ensure_ascii=False, default=_object_text)
     _check_size(len(text))
     return text
@@ -284,7 +284,8 @@ def _as_json(value: Any) -> str:
 def _object_text(value: Any) -> str:
     """Return the text of an object that is not JSON, such as a date.
 
-    Refuses methods, and objects that show their address in memory.
+    Raises:
+        SecurityError: the object is a method, or its text shows its address in memory.
     """
     if callable(value):
         raise SecurityError("a method cannot be inserted")
@@ -300,7 +301,7 @@ def _object_text(value: Any) -> str:
 
 
 def _join(parts: Iterable[Any], d: str = "", attribute: str | int | None = None) -> str:
-    """Join texts as Jinja's `join` does, each as it would be inserted."""
+    """Join values as Jinja's `join` does, each as it would be inserted."""
     items: Iterable[Any] = parts
     if attribute is not None:
         items = [p[attribute] if isinstance(p, dict | list) else p for p in parts]  # type: ignore[index]
@@ -310,6 +311,7 @@ def _join(parts: Iterable[Any], d: str = "", attribute: str | int | None = None)
 
 
 def _round(value: Any, precision: object = 0, method: str = "common") -> Any:
+    """Round a number as Jinja's `round` does, to a limited number of places."""
     if not isinstance(precision, int) or abs(precision) > _MOST_PLACES:
         raise SecurityError(f"round takes from -{_MOST_PLACES} to {_MOST_PLACES} places")
     return FILTERS["round"](_bounded_number(value), precision, method)
@@ -320,18 +322,18 @@ def _reverse(value: Any) -> Any:
     return value[::-1] if isinstance(value, str | list | tuple) else [*reversed(value)]
 
 
-def _of_texts(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a filter take any value as the text that would be inserted."""
+def _text_filter(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a filter that takes any value as the text that would be inserted."""
     return lambda value, *given, **options: make(str(_insertable(value)), *given, **options)
 
 
-def _of_numbers(make: Any) -> Callable[..., Any]:
-    """Make a test take numbers alone: of a text, `%` would format it."""
+def _number_test(make: Any) -> Callable[..., Any]:
+    """Return a test that takes numbers alone: `%` would format a text."""
     return lambda value, *given: make(_bounded_number(value), *given)
 
 
-def _listing(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a filter return a list in place of an iterator."""
+def _list_filter(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a filter that gives a list in place of an iterator."""
 
     @functools.wraps(make)  # keeps Jinja's mark on filters that take the environment
     def filter_(*given: Any, **options: Any) -> Any:
@@ -348,9 +350,9 @@ _OWN: dict[str, Callable[..., Any]] = {
     "reverse": _reverse,
     "round": _round,
     "tojson": _as_json,
-    "e": _of_texts(lambda text: str(escape(text))),
-    "safe": _of_texts(str),
-    "escape": _of_texts(lambda text: str(escape(text))),
+    "e": _text_filter(lambda text: str(escape(text))),
+    "safe": _text_filter(str),
+    "escape": _text_filter(lambda text: str(escape(text))),
 }
 _OF_JINJA_ITSELF = (
     "count",
@@ -368,8 +370,8 @@ _OF_JINJA_ITSELF = (
     "unique",
 )
 _FILTERS: dict[str, Callable[..., Any]] = {
-    **{name: _listing(FILTERS[name]) for name in _OF_JINJA_ITSELF},
-    **{name: _of_texts(FILTERS[name]) for name in _TEXT_FILTERS},
+    **{name: _list_filter(FILTERS[name]) for name in _OF_JINJA_ITSELF},
+    **{name: _text_filter(FILTERS[name]) for name in _TEXT_FILTERS},
     **_OWN,
 }
 """The filters that a template may name."""
@@ -383,7 +385,7 @@ class _Environment(ImmutableSandboxedEnvironment):
     intercepted_unops = frozenset(["+", "-"])
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        """Compute an operation within the budget; numbers are bounded."""
+        """Compute an operation; numbers and the length of texts are bounded."""
         if operator == "+" and all(isinstance(side, str | list | tuple) for side in (left, right)):
             _check_size(len(left) + len(right))
         else:
@@ -398,14 +400,14 @@ class _Environment(ImmutableSandboxedEnvironment):
         # The key of a mapping comes first: `row.items` is what the row says.
         if isinstance(obj, Mapping) and attribute in obj:
             return obj[attribute]
-        return _data(super().getattr(obj, attribute))
+        return _checked_data(super().getattr(obj, attribute))
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        return _data(super().getitem(obj, argument))
+        return _checked_data(super().getitem(obj, argument))
 
 
-def _data(value: Any) -> Any:
-    """Return a value; refuse a method."""
+def _checked_data(value: Any) -> Any:
+    """Return an attribute's or item's value; refuse a method."""
     if callable(value) and not isinstance(value, Undefined):
         raise SecurityError("a method cannot be used")
     return value
@@ -413,24 +415,24 @@ def _data(value: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _environment() -> _Environment:
-    """Make the sandbox with its filters and tests."""
+    """Return the sandbox with its filters and tests, made once."""
     environment = _Environment(
         undefined=StrictUndefined,
         autoescape=False,
         keep_trailing_newline=True,
-        finalize=_inserted,
+        finalize=_finalize,
         cache_size=0,
         optimized=False,
     )
     environment.globals.clear()
     environment.filters = dict(_FILTERS)
     environment.tests = {name: TESTS[name] for name in _TESTS} | {
-        name: _of_numbers(TESTS[name]) for name in ("divisibleby", "even", "odd")
+        name: _number_test(TESTS[name]) for name in ("divisibleby", "even", "odd")
     }
     return environment
 
 
 @pass_context  # so that Jinja cannot call it while it compiles
-def _inserted(context: object, value: Any) -> Any:
-    """Write a value where the template inserts it."""
+def _finalize(context: object, value: Any) -> Any:
+    """Return what a template inserts for a value; Jinja calls this for every expression."""
     return _insertable(value)

@@ -83,7 +83,7 @@ def read_yaml(text: str, first_line: int = 1) -> YamlText:
 
 
 def inputs_of(declared: object, line: int | None = None) -> dict[str, Input]:
-    """Read `inputs` in any of its three forms; without `inputs` there are none.
+    """Return the inputs that a file's `inputs` declare, in any of three forms; empty for None.
 
     `line` is the line of the file that errors name.
 
@@ -104,11 +104,11 @@ def inputs_of(declared: object, line: int | None = None) -> dict[str, Input]:
         declared = named
     if not isinstance(declared, dict):
         raise FrontMatterError("`inputs` should map names to their types", line)
-    return {str(name): _input(str(name), value) for name, value in declared.items()}
+    return {str(name): _declared_input(str(name), value) for name, value in declared.items()}
 
 
-def _input(name: str, value: object) -> Input:
-    """Read an input's declaration, or its sample value."""
+def _declared_input(name: str, value: object) -> Input:
+    """Return the input that a declaration, or a sample value, stands for."""
     if not isinstance(value, Mapping):
         return Input(name, _TYPES.get(type(value), "string"), default=cast(JsonValue, value))
     kind = value.get("type", value.get("kind"))
@@ -127,7 +127,7 @@ _TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,100})[^<>]{0,500}>")
 
 
 def section_names(template: str) -> frozenset[str]:
-    """Find the names of the tags that enclose an inserted variable, alone or within other text."""
+    """Return the names of the tags that enclose an inserted variable, alone or in other text."""
     opened: dict[str, int] = {}
     enclosing = set()
     for tag in _TAG.finditer(template):
@@ -139,10 +139,10 @@ def section_names(template: str) -> frozenset[str]:
     return frozenset(enclosing)
 
 
-def kept_inside(
+def escape_section_tags(
     values: Mapping[str, object], names: frozenset[str]
 ) -> tuple[dict[str, object], tuple[str, ...]]:
-    """Escape the sections' own tags inside values: their `<` becomes `&lt;`.
+    """Return values in which the sections' own tags are escaped: `<` becomes `&lt;`.
 
     Otherwise an output that holds `</OUTPUT>` and then praises itself would be read as text outside
     of its section.
@@ -164,7 +164,7 @@ def kept_inside(
 
 
 def _escaped(value: object, tags: re.Pattern[str]) -> object:
-    """Escape the tags of the prompt in every text of a value."""
+    """Return a value with the prompt's tags escaped in every text of it."""
     if isinstance(value, str):
         return tags.sub("&lt;", value)
     if isinstance(value, Texts):
@@ -273,7 +273,7 @@ class Prompty:
         rendered = []
         for message in self.messages:
             if message.compiled is None:
-                content = _literally(message.text, given)
+                content = _replaced_literally(message.text, given)
             else:
                 try:
                     content = message.compiled.render(given)
@@ -437,11 +437,11 @@ def compiled_messages(
     return tuple(messages)
 
 
-def _literally(text: str, values: Mapping[str, object]) -> str:
-    """Insert values at their places, and leave everything else as it is."""
+def _replaced_literally(text: str, values: Mapping[str, object]) -> str:
+    """Return a text with `{{name}}` replaced by its value, and everything else unchanged."""
 
     def inserted(match: re.Match[str]) -> str:
-        """Write the value of a place; an unknown place stays."""
+        """Return the value of a place as text; an unknown place unchanged."""
         value = values.get(match[1], match[0])
         if isinstance(value, str):
             return value

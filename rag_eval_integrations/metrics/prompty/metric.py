@@ -57,7 +57,7 @@ class GradedReply:
     completion: Completion
     stopped: tuple[UnscoredCode, str] | None = None
     """Code and reason of a reply that was refused or cut off, and so is not read; else None."""
-    kept_inside: tuple[str, ...] = ()
+    escaped_variables: tuple[str, ...] = ()
     """Variables whose values held a tag of the metric's own sections, which was escaped."""
 
 
@@ -105,7 +105,7 @@ class PromptyMetric(ModelMetric):
         self.variables: dict[str, object] = dict(variables or {})
         if threshold is not None and not 0 <= threshold <= 1:
             raise ConfigurationError("threshold", threshold, "use a number from 0 to 1")
-        self.judge = None if judge is None else _model(judge)
+        self.judge = None if judge is None else _model_of(judge)
         self.name = name or self.prompt.name
         warn_of_other_range(
             self.prompt.source or self.name, [self.prompt.text], SCALE, "ask for one from 0 to 100"
@@ -141,7 +141,7 @@ class PromptyMetric(ModelMetric):
 
         names = (*VARIABLES, *sorted(self.prompt.variables - set(VARIABLES)))
         values: dict[str, object] = {
-            name: _text(call.metadata[name]) if name in VARIABLES else call.metadata[name]
+            name: _joined_items(call.metadata[name]) if name in VARIABLES else call.metadata[name]
             for name in names
             if call.metadata.get(name) not in (None, "")
         }
@@ -156,7 +156,7 @@ class PromptyMetric(ModelMetric):
         return self.prompt.missing(self.values(call))
 
     def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
-        """Return the score without a value."""
+        """Return the metric's score without a value, for a reason."""
         by = by.model_copy(update={"prompt_version": f"{self.name}@{self.version}"})
         return (Score(name=self.name, status="unscored", unscored=code, reason=reason, by=by),)
 
@@ -174,7 +174,7 @@ class PromptyMetric(ModelMetric):
         return Measured((self.score(graded, by),), graded.completion.usage)
 
     def _lacking(self, call: RagCall) -> tuple[UnscoredCode, str] | None:
-        """Return code and reason when the call lacks a value that the prompt inserts; else None."""
+        """Return why a call cannot be scored, as code and reason; None if it can."""
         used = self.prompt.variables
         if "output" in used and not (call.response or "").strip():
             what = "has no response" if call.response is None else "has an empty response"
@@ -203,11 +203,11 @@ class PromptyMetric(ModelMetric):
             JudgeError: the judge does not answer.
         """
         from rag_eval_integrations.metrics.prompty.file import (  # noqa: PLC0415  # Jinja
-            kept_inside,
+            escape_section_tags,
             section_names,
         )
 
-        escaped, changed = kept_inside(values, section_names(self.prompt.text))
+        escaped, changed = escape_section_tags(values, section_names(self.prompt.text))
         request = CompletionRequest(
             messages=self.prompt.render(escaped),
             json_schema=self._schema,
@@ -242,30 +242,30 @@ class PromptyMetric(ModelMetric):
             method="verdict" if verdict else "score",
             warnings=tuple(
                 f"`{name}` holds a tag of the metric's own sections, which was escaped"
-                for name in graded.kept_inside
+                for name in graded.escaped_variables
             ),
             by=by.model_copy(update={"prompt_version": f"{self.name}@{self.version}"}),
         )
 
 
 def _digest(content: object, *, sort_keys: bool = False) -> str:
-    """Return the version of a content: the beginning of its hash."""
+    """Return the first 12 hex digits of a content's hash, as its version."""
     text = json.dumps(content, sort_keys=sort_keys, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _text(value: object) -> object:
-    """Write a list of texts, such as rules, as one text with one item per line."""
+def _joined_items(value: object) -> object:
+    """Return a list of texts, such as rules, as lines; any other value unchanged."""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return "\n".join(value)
     return value
 
 
-def _model(judge: AnyModel) -> ModelBase:
-    """Return the model of a name or object, with retries; refuse a judge that is not a model.
+def _model_of(judge: AnyModel) -> ModelBase:
+    """Return the model that a name or object stands for, with retries; refuse another judge.
 
     Raises:
-        ConfigurationError: it is no judge, or one that only labels sentences.
+        ConfigurationError: it is not a judge, or one that only labels sentences.
     """
     model = judge_from(judge)
     if not isinstance(model, Model):
@@ -333,7 +333,7 @@ def discover_metrics(
 
 
 def distinct(metrics: Iterable[PromptyMetric]) -> list[PromptyMetric]:
-    """Return the metrics after checking that their names are distinct.
+    """Return the metrics; refuse two with the same name.
 
     Raises:
         ConfigurationError: two metrics have the same name; names both files.
@@ -374,7 +374,7 @@ def lint(prompt: Prompty, known: Iterable[str] = VARIABLES) -> list[str]:
 
 
 def _mentioned_variable(tag: str, known: tuple[str, ...]) -> str | None:
-    """Name the variable that a tag mentions: `<INPUT>`, `<CHATBOT_OUTPUT>`, `<INPUT_SPEC>`."""
+    """Return the variable that a tag such as `<INPUT>` or `<CHATBOT_OUTPUT>` mentions, or None."""
     words = re.split(r"[_.-]", tag.lower())
     whole = "".join(words)
     for name in known:
