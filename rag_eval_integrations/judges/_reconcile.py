@@ -253,7 +253,7 @@ def _clearly_says_something(entry: SentenceSupport, known: Collection[str]) -> b
 
 
 def _keys_in(texts: Iterable[str]) -> list[str]:
-    """Return the keys of a list without words for "no sentence", such as `none`."""
+    """Return a reply's list of keys as written, less words for "no sentence" such as `none`."""
     return [text for text in texts if _cleaned(text) not in _NO_KEYS]
 
 

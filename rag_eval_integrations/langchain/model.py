@@ -272,7 +272,7 @@ class TemplatePrompt(FrameworkTemplate):
         super().__init__(name, template.input_variables)
 
     def _rendered(self, given: dict[str, object]) -> list[tuple[str, str]]:
-        """Return role and text of each message of the template."""
+        """Render the template: kind (`human`, `ai` …) and text of each message."""
         messages = self._template.format_prompt(**given).to_messages()
         return [(message.type, str(message.text)) for message in messages]
 

@@ -222,7 +222,7 @@ def tee(tokens: Any, call: RootSpan, copy: _Copy) -> Generator[object, None, obj
 
 
 async def atee(tokens: Any, call: RootSpan, copy: _Copy) -> AsyncGenerator[object]:
-    """Pass an async stream on token by token, and keep a copy; close it when the app does."""
+    """Pass an async stream on, and keep a copy; spans made meanwhile belong to the call."""
     try:
         while True:
             try:

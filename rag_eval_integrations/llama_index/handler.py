@@ -260,7 +260,7 @@ class RagEvalHandler(Attached):
         self._event_handler = EventObserver(self._recorder)
 
     def _may_open(self) -> bool:
-        """Return whether a call may be opened in this context."""
+        """Return whether a call may be opened here: always, but for a `ScopedHandler`."""
         return True
 
     def _on_end(self) -> None:

@@ -66,7 +66,7 @@ def read_yaml_text(text: str) -> YamlText:
 
 
 def _read(text: str) -> YamlText:
-    """Parse YAML within bounds; an error names the line."""
+    """Parse YAML that is not too deep; return it with the line of each top-level key."""
     try:
         _check_events(text)
         loader = _Loader(text)

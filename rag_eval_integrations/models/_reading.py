@@ -218,7 +218,7 @@ class ObjectPlace:
 
 
 def objects_in(text: str) -> Iterator[ObjectPlace]:
-    """Yield the JSON objects of a text in their order, also those that do not parse.
+    """Yield where each JSON object begins, with its value (None if broken) and a doubled key.
 
     Objects inside of an object are not yielded, unless that one is broken. A brace in prose is not
     the beginning of an object. The search ends after 200 braces, or when it takes too long. An

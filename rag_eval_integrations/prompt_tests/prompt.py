@@ -358,9 +358,9 @@ class PromptUnderTest:
     ) -> dict[str, JsonValue]:
         """Read a test's text as inputs, like PromptPex.
 
-        With one input to fill, the text is its value, unless it is a JSON object with just this
-        field. With several, the text is a JSON object, which is returned as it is. With none, the
-        first input gets the text.
+        To fill are the inputs without a default that `fixed` lacks. With one, the text is its
+        value, unless it is a JSON object with just this field. With several, the text is a JSON
+        object, which is returned as it is. With none, the first input gets the text.
 
         Args:
             testinput: the text.

@@ -115,7 +115,7 @@ class Report:
         return replace(self, name=f"{self.name} ({choice.words})", results=results)
 
     def majority(self) -> Report:
-        """Return the report in which the verdict of most judges counts; see `by_majority`."""
+        """Return a copy in which most judges of a result give its verdict; see `by_majority`."""
         return replace(self, results=by_majority(self.results))
 
     def agreement(self) -> list[JudgesAgreement]:

@@ -68,7 +68,7 @@ class LangfuseSink(TraceSink):
         self._client: Langfuse = langfuse_client() if client is None else client
 
     def _refused(self, error: Exception) -> bool:
-        """Return whether Langfuse refused the scores, so that a retry would be in vain.
+        """Return whether Langfuse refused these scores alone, so that others may be taken.
 
         That is a status of 400, 413 or 422, or scores that Langfuse rejected.
         """

@@ -68,7 +68,7 @@ class MLflowSink(TraceSink):
         self._mlflow.flush_trace_async_logging()
 
     def _refused(self, error: Exception) -> bool:
-        """Return whether the trace is missing, so that a retry would be in vain."""
+        """Return whether this call's trace alone is missing, so that others may be taken."""
         missing = isinstance(error, self._mlflow.MlflowException) and error.error_code == _MISSING
         return missing or super()._refused(error)
 

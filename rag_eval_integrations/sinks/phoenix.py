@@ -82,7 +82,7 @@ class PhoenixSink(TraceSink):
         self._client.spans.log_span_annotations(span_annotations=annotations, sync=True)
 
     def _refused(self, error: Exception) -> bool:
-        """Return whether Phoenix refused the annotations, so that a retry would be in vain.
+        """Return whether Phoenix refused these annotations alone, so that others may be taken.
 
         That is a status of 404 or 422, or a group of which some were not taken.
         """

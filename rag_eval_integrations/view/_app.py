@@ -246,7 +246,7 @@ async def _save_correction(
     corrections: Corrections | None,
     call: Callable[[int], Evaluation | None],
 ) -> Response:
-    """Save the correction that a request brings, and return the answer to it."""
+    """Save the correction of a sentence that a page sends; 413: too long, 409: refused."""
     if corrections is None:
         return _not_there(request, IndexError())
     if int(request.headers.get("content-length", LONGEST + 1)) > LONGEST:

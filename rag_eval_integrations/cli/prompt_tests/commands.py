@@ -145,7 +145,9 @@ def _generate(
 
 
 def run_command(options: RunOptions) -> int:
-    """Run the tests; return 1 when every output failed. A dry run returns 0.
+    """Get the outputs of the models under test, unjudged; return 1 if no output came.
+
+    A dry run prints the estimate and returns 0.
 
     Raises:
         RagEvalError: for a user's mistake.

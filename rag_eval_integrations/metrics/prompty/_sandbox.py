@@ -385,7 +385,7 @@ class _Environment(ImmutableSandboxedEnvironment):
     intercepted_unops = frozenset(["+", "-"])
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        """Compute an operation; numbers and the length of texts are bounded."""
+        """Add, or calculate with numbers, within bounds; of texts and lists only `+` is allowed."""
         if operator == "+" and all(isinstance(side, str | list | tuple) for side in (left, right)):
             _check_size(len(left) + len(right))
         else:

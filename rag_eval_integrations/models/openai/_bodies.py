@@ -361,7 +361,7 @@ def _index(item: dict[str, Any]) -> int:
 
 
 def _choice(item: dict[str, Any], sent: Sent, warnings: list[str]) -> Choice:
-    """Read one answer; add warnings about what is wrong with it.
+    """Read one choice of a reply, without its reasoning; warn of reasoning that does not end.
 
     A refusal makes `refusal` the finish reason.
     """

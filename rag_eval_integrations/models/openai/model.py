@@ -367,7 +367,7 @@ def _version(defaults: Defaults, address: Address) -> str:
 
 
 def _check_numbers(timeout: float, temperature: float | None, max_tokens: int | None) -> None:
-    """Refuse numbers out of range."""
+    """Refuse a timeout of 0 or less, a temperature below 0, and a `max_tokens` below 1."""
     if not is_amount(timeout):
         raise ConfigurationError("timeout", timeout, "should be a number of seconds above 0")
     if temperature is not None and not is_amount(temperature, or_zero=True):
