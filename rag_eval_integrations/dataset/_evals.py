@@ -13,7 +13,7 @@ from rag_eval_integrations.dataset import _input
 from rag_eval_integrations.dataset._input import Format, Line, Numbered
 from rag_eval_integrations.dataset._labels_file import is_whole, whole_rows
 from rag_eval_integrations.dataset._names import KNOWN
-from rag_eval_integrations.dataset._ways import folded
+from rag_eval_integrations.dataset._paths import folded
 from rag_eval_integrations.dataset.rows import labelled_from, score_labelled
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.metrics import Trace

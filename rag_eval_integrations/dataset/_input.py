@@ -30,7 +30,7 @@ from typing import Any, BinaryIO, Generic, Literal, TypeVar, cast
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.dataset._names import KNOWN, FieldMap
-from rag_eval_integrations.dataset._ways import folded
+from rag_eval_integrations.dataset._paths import folded
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
 from rag_eval_integrations.evaluations._written import check_parquet
 from rag_eval_integrations.records._json import not_utf_8, parse_object, refuse_constant, shown

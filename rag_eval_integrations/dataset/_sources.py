@@ -7,8 +7,8 @@ from typing import Any
 
 from rag_eval_integrations.dataset._input import Line
 from rag_eval_integrations.dataset._names import KNOWN, QUESTIONS, ROWS
+from rag_eval_integrations.dataset._paths import folded
 from rag_eval_integrations.dataset._proposals import holds_documents
-from rag_eval_integrations.dataset._ways import folded
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.records._json import shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -19,15 +19,13 @@ from rag_eval_integrations.dataset._names import (
     OPTIONAL,
     REQUIRED,
     FieldMap,
-    Naming,
-    Shape,
+    SourceFields,
     check_field_map,
-    is_written_here,
     listed,
 )
+from rag_eval_integrations.dataset._paths import ABSENT, folded, path_to, remove, value_at
 from rag_eval_integrations.dataset._proposals import are_ids
 from rag_eval_integrations.dataset._sources import objects_of, rows_inside, rows_of_frame
-from rag_eval_integrations.dataset._ways import ABSENT, Ways, folded, remove, value_at, way_to
 from rag_eval_integrations.dataset.rows import call_from
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records import RagCall
@@ -224,7 +222,7 @@ def _lines(
         row = first[0][1]
         inside = rows_of_frame(row, reader.tell) or None
         is_trace = not reader.is_labelled and _recognised(row)
-        if not (inside or is_trace or any(way_to(row, name) for name in reader.names)):
+        if not (inside or is_trace or any(path_to(row, name) for name in reader.names)):
             inside = rows_inside(row, reader.tell)
         if inside is not None:
             unit, first = "row", list(enumerate(inside, 1))
@@ -270,12 +268,9 @@ class _Reader(Generic[T]):
         self.names = tuple(chain(*given.values()))
         self.tell = tell
         self._make = make
-        self._option = option
+        self._fields = SourceFields(given, option)
         self._told: set[str] = set()
         self._has_looked = False
-        self._shape: Shape | None = None
-        self._proposed: dict[tuple[Any, ...], str] = {}
-        self._later: frozenset[str] = frozenset()
 
     def read(self, row: Any) -> Any:
         """Make the value of a row, which may be a call already.
@@ -306,38 +301,33 @@ class _Reader(Generic[T]):
 
         The first row decides where the fields are; optional ones may come with a later row.
         """
-        if self._shape is None:
-            self._shape = Naming(row, self.given, self._option, self._proposed).shape()
-            if self._shape.name != "calls":
-                self._tell_names(self._shape.ways)
-            self._watch()
-        elif not self._later.isdisjoint(row):  # not every writer writes a null
-            more = Naming(row, self.given, self._option).optional(self._shape.ways)
-            self._shape.ways.update(more)
-            if self._shape.name != "calls" or not is_written_here(more):
-                self._shape = self._shape._replace(name=self._shape.name.replace("calls", "common"))
-                self._tell_names(more, later=True)
-            self._watch()
-        shape = self._shape
-        if shape.name == "deepeval" and "documents" not in self.given:
-            row = self._split(row, shape.ways["documents"][0])
-        content = _read(row, shape, self.cells)
+        fields = self._fields
+        if not fields.paths:
+            fields.locate(row)
+            if fields.tool != "calls":
+                self._tell_names(fields.paths)
+        elif fields.has_more_in(row):  # not every writer writes a null
+            added = fields.add_optional(row)
+            if fields.tool != "calls":
+                self._tell_names(added, later=True)
+        if fields.tool == "deepeval" and "documents" not in self.given:
+            row = self._split(row, fields.paths["documents"][0])
+        content = _calls_row(row, fields, self.cells)
         wanted = content.get("reference")
         if self.separator and isinstance(wanted, str):
             parts = map(str.strip, wanted.split(self.separator))
             content["reference"] = [part for part in parts if part]
         if self.is_csv and isinstance(label := content.get("id"), str):
             content["id"] = _WHOLE.sub(r"\1", label)
-        way = shape.ways.get("documents")
-        if way is not None:
-            self._look_at(content, value_at(row, way, ""), ".".join(way))
+        path = fields.paths.get("documents")
+        if path is not None:
+            self._look_at(content, value_at(row, path, ""), ".".join(path))
         return content
 
     def _look_at(self, content: dict[str, Any], given: Any, place: str) -> None:
         """Mark documents that are several, joined to one text; tell of these, and of ids."""
-        assert self._shape is not None
         is_one = isinstance(given, str) and content["documents"] == [given]
-        is_one = is_one and not self._shape.more and self._shape.name != "deepeval"
+        is_one = is_one and not self._fields.further and self._fields.tool != "deepeval"
         if is_one and _JOINT.search(given.strip()):
             content["documents"] = [{"text": given, "metadata": {ONE_TEXT: True}}]
             self._tell_once(
@@ -363,34 +353,28 @@ class _Reader(Generic[T]):
             return row
         self._tell_once(
             f"`{name}` is split at `|`, with which deepeval joins documents in CSV and JSONL; "
-            f"to keep its texts whole, say documents={name} with {self._option}"
+            f"to keep its texts whole, say documents={name} with {self._fields.option}"
         )
         return {**row, name: [part for part in text.split("|") if part.strip()]}
 
-    def _tell_names(self, ways: Ways, *, later: bool = False) -> None:
-        """Tell the user which fields are read as what."""
-        assert self._shape is not None
-        more = "".join(f" + {'.'.join(way)}" for way in self._shape.more)
+    def _tell_names(self, located: Collection[str], *, later: bool = False) -> None:
+        """Tell the user where some fields of a call are read from."""
+        paths = self._fields.paths
+        dotted = {ours: ".".join(paths[ours]) for ours in located}
+        if "documents" in located:
+            dotted["documents"] += "".join(f" + {'.'.join(path)}" for path in self._fields.further)
         words = ", ".join(
-            ours
-            if ways[ours] == (ours,)
-            else f"{'.'.join(ways[ours])}{more if ours == 'documents' else ''} → {ours}"
+            ours if paths[ours] == (ours,) else f"{dotted[ours]} → {ours}"
             for ours in (*REQUIRED, *OPTIONAL)
-            if ours in ways
+            if ours in located
         )
-        lacking = [ours for ours in REQUIRED if ours not in ways]
+        lacking = [ours for ours in REQUIRED if ours not in located]
         if later:
             self.tell(f"a later row has also: {words}")
         else:
-            source = "calls" if self._shape.name == "common" else self._shape.name
+            source = "calls" if self._fields.tool == "common" else self._fields.tool
             rest = f"; {' and '.join(lacking)} from the messages" if lacking else ""
             self.tell(f"read as {source}: {words}{rest}")
-
-    def _watch(self) -> None:
-        """Note which names a later row may bring."""
-        assert self._shape is not None
-        absent = (ours for ours in OPTIONAL if ours not in self._shape.ways)
-        self._later = frozenset(name for ours in absent for name in NAMES[ours])
 
 
 def _called(to_call: Callable[[Any], T], row: Any) -> T:
@@ -410,40 +394,40 @@ def _called(to_call: Callable[[Any], T], row: Any) -> T:
     return call
 
 
-def _read(row: Mapping[str, Any], shape: Shape, cells: bool) -> dict[str, Any]:
-    """Bring a row into the form of CALLS; fields that are none of a call's stay as they are.
+def _calls_row(row: Mapping[str, Any], fields: SourceFields, cells: bool) -> dict[str, Any]:
+    """Convert a row into a row of CALLS; fields that a call lacks stay as they are.
 
     What LangSmith writes about its own trace is left out.
 
     Raises:
         InputError: a field is missing, or holds what cannot be read as such.
     """
-    values, rest, places = _taken(row, shape)
+    values, rest, places = _field_values(row, fields)
     call: dict[str, Any] = {}
     for ours in REQUIRED:
         if ours not in values:
             raise InputError("is missing: the messages have none", field=ours)
-    if shape.more:  # of several columns, not every one needs to have a document
+    if fields.further:  # of several columns, not every one needs to have a document
         values["documents"] = values["documents"] or ""
     for ours, value in values.items():
         if ours != "document_ids":
             call[ours] = _READERS[ours](value, places.get(ours, ours))
-    for way in shape.more:
-        place = ".".join(way)
-        value = value_at(row, way, place)
-        remove(rest, way)
+    for path in fields.further:
+        place = ".".join(path)
+        value = value_at(row, path, place)
+        remove(rest, path)
         if value is not ABSENT:
             call["documents"] += documents_from(value or "", place)
     if "document_ids" in values:
         where = places["document_ids"]
         call["documents"] = named_ids(call["documents"], values["document_ids"], where)
-    if shape.name == "langsmith":
+    if fields.tool == "langsmith":
         rest = {name: value for name, value in rest.items() if name not in _NOISE}
     return {**(json_part(rest) if cells else rest), **call}
 
 
-def _taken(
-    row: Mapping[str, Any], shape: Shape
+def _field_values(
+    row: Mapping[str, Any], fields: SourceFields
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
     """Return the values of a call's fields, what is left of the row, and where the values were.
 
@@ -451,11 +435,11 @@ def _taken(
     """
     rest = dict(row)
     values: dict[str, Any] = {}
-    places = {ours: ".".join(way) for ours, way in shape.ways.items()}
-    for ours, way in shape.ways.items():
-        value = value_at(row, way, places[ours])
+    places = {ours: ".".join(path) for ours, path in fields.paths.items()}
+    for ours, path in fields.paths.items():
+        value = value_at(row, path, places[ours])
         if value is not ABSENT:
-            remove(rest, way)
+            remove(rest, path)
             values[ours] = value
         elif ours in REQUIRED:
             raise InputError(f"is missing; the row has {listed(row)}", field=places[ours])
