@@ -551,8 +551,10 @@ def table_of(lines: Iterable[str], names: Sequence[str] = ()) -> Any:
         "completion_tokens": pa.int64(),
         "cost_usd": pa.float64(),
     }
-    arrays = {name: pa.array([row.get(name) for row in rows], kinds[name]) for name in kinds}
-    for name in dict.fromkeys([*names, *(name for values in scores for name in values)]):
+    arrays: dict[str, Any] = {}
+    for name, kind in kinds.items():
+        arrays[name] = pa.array([row.get(name) for row in rows], kind)
+    for name in dict.fromkeys(chain(names, *scores)):
         arrays[score_column(name)] = pa.array([values.get(name) for values in scores], pa.float64())
     return pa.table(arrays | {LINE: pa.array(texts, pa.string())})
 
