@@ -69,7 +69,7 @@ def fields_of(value: object) -> Mapping[Any, Any]:
     return {**own, **free} if isinstance(free, Mapping) else own
 
 
-def answer_among(texts: Iterable[tuple[str, str]], written: Sequence[str]) -> str | None:
+def answer_among(texts: Iterable[tuple[str, str]], model_texts: Sequence[str]) -> str | None:
     """Return the only text with a name of an answer; else the one that a model wrote last.
 
     That is the text that equals what the latest model wrote, else the only one that holds the text
@@ -77,7 +77,7 @@ def answer_among(texts: Iterable[tuple[str, str]], written: Sequence[str]) -> st
 
     Args:
         texts: name and text of the values among which the answer is.
-        written: what models wrote, the last one at the end.
+        model_texts: what models wrote, the last one at the end.
     """
     left = [
         (name, text)
@@ -88,10 +88,10 @@ def answer_among(texts: Iterable[tuple[str, str]], written: Sequence[str]) -> st
     if len(named) == 1:
         return named.pop()
     values = {text.strip(): text for _, text in left}
-    for wrote in reversed(written):
+    for wrote in reversed(model_texts):
         if wrote.strip() in values:
             return values[wrote.strip()]
-    last = written[-1].strip() if written else ""
+    last = model_texts[-1].strip() if model_texts else ""
     around = [text for text in values.values() if last in text] if len(last) >= _TELLING else []
     return around[0] if len(around) == 1 else None
 

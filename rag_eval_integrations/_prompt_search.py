@@ -54,9 +54,9 @@ def reached(
     # it is: prompts nearly always hold documents verbatim.
     if all(place or not text for place, text in zip(places, texts, strict=True)):
         return places
-    normal, shown = [_normal(text) for text in texts], _normal(prompt)
+    normal, normal_prompt = [_normal(text) for text in texts], _normal(prompt)
     asked = tuple(map(_normal, others))
-    places = _find(normal, shown, asked, accept_heads=True)
+    places = _find(normal, normal_prompt, asked, accept_heads=True)
     many = len(_ESCAPES) * places.count(None)
     searched = [_Prompt(each, many) for each in dict.fromkeys((prompt, _unfolded(prompt)))]
     known: dict[str, int | None] = {}
@@ -69,7 +69,7 @@ def reached(
                 places[i] = PromptPlace(start, whole=False)
     lost = {i: text for i, text in enumerate(normal) if text and places[i] is None}
     if lost:
-        rest = Unclaimed(shown, _accounted_for(normal, places, shown, asked))
+        rest = Unclaimed(normal_prompt, _accounted_for(normal, places, normal_prompt, asked))
         changed = any(place and not place.whole for place in places)
         placed = [text for text, place in zip(normal, places, strict=True) if place]
         for i, start in rest.traces(lost, placed, changed=changed).items():
@@ -438,10 +438,10 @@ def _marks(metadata: Mapping[str, object]) -> list[Mark]:
     """Return the entries that are a text or a number, with the last part of a path as one more."""
     marks = []
     for key, value in metadata.items():
-        shown = str(value).strip().lower() if type(value) in (str, int, float) else ""
-        if shown:
-            marks.append((key.lower().replace("_", " "), shown))
-        if last := shown.rpartition("/")[2] if "/" in shown else "":
+        mark = str(value).strip().lower() if type(value) in (str, int, float) else ""
+        if mark:
+            marks.append((key.lower().replace("_", " "), mark))
+        if last := mark.rpartition("/")[2] if "/" in mark else "":
             marks.append(("", last))
     return marks
 
@@ -466,8 +466,8 @@ def _header(space: str, own: Sequence[Mark], other: Sequence[Mark]) -> str | Non
 def _entry(line: str, own: Sequence[Mark]) -> str:
     """Return a line from the JSON object or dict on in which a text's metadata stands."""
     low = line.lower()
-    found = [low.find(value) for _, value in own if len(value) >= _TELLING_VALUE]
-    begin = line.rfind("{", 0, min([place for place in found if place >= 0], default=0))
+    places = [low.find(value) for _, value in own if len(value) >= _TELLING_VALUE]
+    begin = line.rfind("{", 0, min([place for place in places if place >= 0], default=0))
     return line[begin:] if begin > 0 and ('"' in line[:begin] or "'" in line[:begin]) else line
 
 
@@ -540,11 +540,10 @@ class Unclaimed:
         every_piece = {number: _pieces(text, every) for number, text in letters.items()}
         pieces = _own(letters, every_piece, [_pieces(_letters(text), every) for text in known])
         there = self._lookup([*pieces.values(), *every_piece.values()])
-        share = {
-            number: sum(piece in there for piece in some) / len(some)
-            for number, some in pieces.items()
-            if some
-        }
+        share: dict[int, float] = {}
+        for number, some in pieces.items():
+            if some:
+                share[number] = sum(piece in there for piece in some) / len(some)
         begins: dict[int, int] = {}
         for number in sorted(
             share, key=lambda number: (len(pieces[number][0]) < _PIECE, -share[number])

@@ -392,8 +392,8 @@ class RagEvaluator:
             # Two calls of the same text may have different recorded sentences, which `row_key` does
             # not cover.
             # Documents' names, which decide what a marker is, are not in it either.
-            shown = call.response if call is not whole else None
-            key = (call.call.row_key, call.splitter, call.call.sentences, shown)
+            judged_response = call.response if call is not whole else None
+            key = (call.call.row_key, call.splitter, call.call.sentences, judged_response)
             labelling = await self._labellings.get(key, ask)
             return labelling if asked else labelling.model_copy(update={"usage": Usage()})
         except Exception as error:  # noqa: BLE001 -- the boundary
@@ -539,9 +539,9 @@ def _made_again(
     """Make an evaluator from its pickled parts, without its warnings."""
     with warnings.catch_warnings():  # told when the first one was made
         warnings.simplefilter("ignore", UserWarning)
-        made = RagEvaluator(judge, metrics, splitter=splitter, **options)
-    made.fingerprint = fingerprint  # a metric without a version has another one per process
-    return made
+        evaluator = RagEvaluator(judge, metrics, splitter=splitter, **options)
+    evaluator.fingerprint = fingerprint  # a metric without a version has another one per process
+    return evaluator
 
 
 async def _nothing() -> None:

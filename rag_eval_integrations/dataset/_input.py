@@ -33,9 +33,9 @@ from rag_eval_integrations.dataset._names import KNOWN, FieldMap
 from rag_eval_integrations.dataset._paths import folded
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
 from rag_eval_integrations.evaluations._written import check_parquet
-from rag_eval_integrations.records._json import not_utf_8, parse_object, refuse_constant, shown
+from rag_eval_integrations.records._json import excerpt, not_utf_8, parse_object, refuse_constant
 from rag_eval_integrations.traces._rows import check_names
-from rag_eval_integrations.traces._values import plain
+from rag_eval_integrations.traces._values import as_json
 
 T = TypeVar("T")
 
@@ -487,7 +487,7 @@ def _values(text: str) -> Iterator[Any]:
         except InputError as error:  # a constant, which spoils this row alone
             row, end = _without_nan(text, place, error)
         if not isinstance(row, dict | InputError):
-            row = InputError(f"not a JSON object, but {shown(row)}")
+            row = InputError(f"not a JSON object, but {excerpt(row)}")
         yield row
         place = behind_space(end)
         more = text.startswith(",", place) if in_array else place < len(text)
@@ -628,7 +628,7 @@ def parquet_rows(
                         rows = batch.to_pylist()
                     for row in rows:
                         number += 1
-                        yield number, _parsed(row or b"null", parse) if lines else plain(row)
+                        yield number, _parsed(row or b"null", parse) if lines else as_json(row)
     except DAMAGE as error:
         yield number + 1, _damage(error)
     except (pa.ArrowException, UnicodeDecodeError, OSError, OverflowError) as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from rag_eval_integrations.dataset._input import Line
 from rag_eval_integrations.dataset._names import KNOWN, QUESTIONS, ROWS
@@ -11,7 +11,7 @@ from rag_eval_integrations.dataset._paths import folded
 from rag_eval_integrations.dataset._proposals import holds_documents
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import RagCall
-from rag_eval_integrations.records._json import shown
+from rag_eval_integrations.records._json import excerpt
 from rag_eval_integrations.traces._rows import frame_rows, row_of
 from rag_eval_integrations.traces._values import fields_of
 
@@ -34,10 +34,15 @@ def rows_of_frame(item: Any, tell: Callable[[str], object]) -> list[Any]:
             "context.span_id" in item  # the labels are ids of Phoenix' spans
             or all(str(label).isdecimal() for label in labels)
         ):
-            rows = [{name: item[name][label] for name in item} for label in labels]
+            rows = [_cells_at(label, item) for label in labels]
     if rows:
         tell("rows are read from a data frame as pandas writes it")
     return rows
+
+
+def _cells_at(label: Any, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row of a label from an object of columns."""
+    return {name: cells[label] for name, cells in columns.items()}
 
 
 def _is_split(item: Mapping[str, Any]) -> bool:
@@ -58,13 +63,8 @@ def rows_inside(item: Any, tell: Callable[[str], object]) -> list[Any] | None:
     fields = (
         item if isinstance(item, Mapping) else {name: getattr(item, name, None) for name in ROWS}
     )
-    simple = (str, int, float, list, type(None))
     lists = {
-        name: rows
-        for name, rows in fields.items()
-        if isinstance(rows, list)
-        and (rows or name in ROWS)
-        and not any(isinstance(row, simple) for row in rows)
+        name: rows for name, rows in fields.items() if _are_objects(rows) and (rows or name in ROWS)
     }
     known = sorted((name for name in ROWS if name in lists), key=lambda name: not lists[name])
     if not QUESTIONS.isdisjoint(map(folded, fields)):
@@ -79,6 +79,12 @@ def rows_inside(item: Any, tell: Callable[[str], object]) -> list[Any] | None:
     left = " and ".join(f"{len(lists[other])} of `{other}`" for other in others if lists[other])
     tell(f"rows are read from `{name}`" + (f"; left out: {left}" if left else ""))
     return lists[name]
+
+
+def _are_objects(value: Any) -> TypeGuard[list[Any]]:
+    """Tell whether a value is a list without texts, numbers, lists and nulls."""
+    simple = (str, int, float, list, type(None))
+    return isinstance(value, list) and not any(isinstance(item, simple) for item in value)
 
 
 def _is_of_a_call(name: str, items: list[Any]) -> bool:
@@ -120,7 +126,7 @@ def objects_of(source: Any, tell: Callable[[str], object]) -> Iterator[tuple[int
         rows = iter(inside or [source]) if inside or fields_of(source) is not None else None
     if rows is None:
         why = "should be a path, a file, a data frame, a data set, an iterable of rows, or a row"
-        raise ConfigurationError("source", shown(source), why)
+        raise ConfigurationError("source", excerpt(source), why)
     return ((number, _row(row)) for number, row in enumerate(rows, 1))
 
 

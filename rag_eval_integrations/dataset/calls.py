@@ -29,7 +29,7 @@ from rag_eval_integrations.dataset._sources import objects_of, rows_inside, rows
 from rag_eval_integrations.dataset.rows import call_from
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records import RagCall
-from rag_eval_integrations.records._json import NAMES, shown
+from rag_eval_integrations.records._json import NAMES, excerpt
 from rag_eval_integrations.records.call import ONE_TEXT
 from rag_eval_integrations.traces._values import (
     conversation,
@@ -115,7 +115,7 @@ def read_calls(
         return _of_file(os.fspath(source), partial(_input.open_lines, source), reader)
     if hasattr(source, "read"):
         if not isinstance(source.read(0), str | bytes):
-            raise ConfigurationError("source", shown(source), "should be a file of bytes or text")
+            raise ConfigurationError("source", excerpt(source), "should be a file of bytes or text")
         return _of_file("", lambda: _input.unpacked(_input.copied(source)), reader)
     return _calls(objects_of(source, reader.tell), reader, "row", "")
 
@@ -335,7 +335,7 @@ class _Reader(Generic[T]):
                 "left out"
             )
         if not self._has_looked and are_ids(content["documents"]):
-            first = shown(content["documents"][0])
+            first = excerpt(content["documents"][0])
             self._tell_once(f"`{place}` holds no sentences, but {first}: are these ids?")
         self._has_looked = True
 
@@ -390,7 +390,7 @@ def _called(to_call: Callable[[Any], T], row: Any) -> T:
         why = f"`to_call` raised {type(error).__name__}: {words_of(error)}"
         raise InputError(why) from error
     if not isinstance(call, RagCall):
-        raise InputError(f"`to_call` should return a RagCall, not {shown(call)}")
+        raise InputError(f"`to_call` should return a RagCall, not {excerpt(call)}")
     return call
 
 

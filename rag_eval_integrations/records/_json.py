@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from rag_eval_integrations._contain import contained, words_of
-from rag_eval_integrations.errors import InputError, written
+from rag_eval_integrations.errors import InputError, safe_text
 
 SCHEMA = 1
 """Version of the file formats, which every line of every file carries as `"schema"`; that of
@@ -148,14 +148,14 @@ def _json_copy(value: object, path: str, depth: int = 0) -> JsonValue:
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
-                raise ValueError(f"{path} has a key that is not a string: {shown(key)}")
+                raise ValueError(f"{path} has a key that is not a string: {excerpt(key)}")
         return {
             whole_text(key): _json_copy(item, f"{path}.{key}", depth + 1)
             for key, item in value.items()
         }
     if isinstance(value, list | tuple):
         return [_json_copy(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(value)]
-    raise ValueError(f"{path} is not a JSON value: {shown(value)}")
+    raise ValueError(f"{path} is not a JSON value: {excerpt(value)}")
 
 
 def _json_object(value: object, info: ValidationInfo) -> JsonValue:
@@ -242,10 +242,8 @@ def input_error(error: ValidationError) -> InputError:
     if isinstance(cause, InputError):
         return cause
     if first["type"] == "missing":
-        missing, extra = (
-            [field_path(each["loc"]) for each in every if each["type"] == kind]
-            for kind in ("missing", "extra_forbidden")
-        )
+        missing = [field_path(each["loc"]) for each in every if each["type"] == "missing"]
+        extra = [field_path(each["loc"]) for each in every if each["type"] == "extra_forbidden"]
         rename = rename_hint(extra, missing)
         if not rename and missing[0] == "response":
             rename = "write None (in JSON null) where there is no answer"
@@ -253,7 +251,7 @@ def input_error(error: ValidationError) -> InputError:
     elif first["type"] == "extra_forbidden":
         why = "is not a field of this record"
     else:
-        why = f"{first['msg'].removeprefix('Value error, ')}, not {shown(first['input'])}"
+        why = f"{first['msg'].removeprefix('Value error, ')}, not {excerpt(first['input'])}"
     others = f" (and {len(every) - 1} more)" if len(every) > 1 else ""
     return InputError(f"{why}{others}", field=field_path(first["loc"]) or None)
 
@@ -349,9 +347,9 @@ def is_amount(value: object, *, or_zero: bool = False) -> bool:
     return value > 0 or (or_zero and value == 0)
 
 
-def shown(value: object) -> str:
-    """Show a value in an error message: at most 60 characters, quotes and controls escaped."""
-    text = written(value)
+def excerpt(value: object) -> str:
+    """Return the `repr` of a value for an error message, cut to 60 characters."""
+    text = safe_text(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
@@ -394,7 +392,7 @@ def parse_object(line: str | bytes) -> dict[str, Any]:
     except ValueError as error:  # a number of more digits than Python converts
         raise InputError("not usable: a number has more digits than Python reads") from error
     if not isinstance(content, dict):
-        raise InputError(f"not a JSON object, but {shown(content)}")
+        raise InputError(f"not a JSON object, but {excerpt(content)}")
     return content
 
 
@@ -408,7 +406,9 @@ def check_schema(content: dict[str, Any]) -> None:
     if not isinstance(schema, int | float):  # pandas makes floats of a column with a gap
         return  # another tool's field, such as a table's schema
     if schema != SCHEMA:
-        raise InputError(f"this version reads schema {SCHEMA}, not {shown(schema)}", field="schema")
+        raise InputError(
+            f"this version reads schema {SCHEMA}, not {excerpt(schema)}", field="schema"
+        )
     del content["schema"]
 
 

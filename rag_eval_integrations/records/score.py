@@ -26,7 +26,7 @@ from pydantic import (
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import InputError, SchemaError
 from rag_eval_integrations.records import _shown
-from rag_eval_integrations.records._json import Count, JsonObject, Record, Text, shown
+from rag_eval_integrations.records._json import Count, JsonObject, Record, Text, excerpt
 from rag_eval_integrations.records.call import Capture, Document, DocumentNumbers, Sentences, Turn
 from rag_eval_integrations.records.labels import JudgeInfo, Labels, Probability, UnscoredCode, Usage
 from rag_eval_integrations.records.run import Run
@@ -237,7 +237,7 @@ class Scores(dict[str, Score]):
     __slots__ = ()
 
     def __missing__(self, name: object) -> Score:
-        raise KeyError(f"no score {shown(name)}: {score_hint(name, self)}")
+        raise KeyError(f"no score {excerpt(name)}: {score_hint(name, self)}")
 
 
 # --- What the scores of a call show
@@ -487,7 +487,7 @@ def _other_schema(schema: object) -> InputError:
     short = isinstance(schema, str) and len(schema) < _MOST_SCHEMA
     if not (schema is None or short or (isinstance(schema, int) and 0 <= schema < _MOST_SCHEMA)):
         # one bad row in a file of whatever version
-        why = f"this version reads schema {EVALS_SCHEMA}, not {shown(schema)}"
+        why = f"this version reads schema {EVALS_SCHEMA}, not {excerpt(schema)}"
         return InputError(why, field="schema")
     way = (
         "make it anew with `rag-eval run CALLS -o FILE` or, from recorded labels, with "
@@ -495,7 +495,7 @@ def _other_schema(schema: object) -> InputError:
     )
     if isinstance(schema, int) and schema > EVALS_SCHEMA:
         way = "read it with the newer version of rag-eval-integrations that wrote it"
-    why = f"this file has schema {shown(schema)}, this version reads {EVALS_SCHEMA}: {way}"
+    why = f"this file has schema {excerpt(schema)}, this version reads {EVALS_SCHEMA}: {way}"
     return SchemaError(why, field="schema")
 
 
@@ -510,11 +510,9 @@ def _factored(row: dict[str, Any]) -> dict[str, Any]:
         return row
     makers = [score.pop("by", {}) for score in scores]
     warned = [list(score.pop("warnings", ())) for score in scores]
-    by = {
-        name: value
-        for name, value in makers[0].items()
-        if all(m.get(name, m) == value for m in makers)
-    }
+    by = dict(makers[0])
+    for maker in makers:
+        by = {name: value for name, value in by.items() if maker.get(name, maker) == value}
     columns = zip(*warned, strict=False)
     warnings = [column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns)]
     for score, maker, warning in zip(scores, makers, warned, strict=True):

@@ -236,8 +236,8 @@ def _numbering(
     numbers: set[int], mentions: Sequence[_Mention], documents: Sequence[Document]
 ) -> tuple[Numbering, str | None]:
     """Decide what the numbers of an answer count; why not, where that cannot be told."""
-    shown = [_SHOWN_NUMBER.search(d.header or "") or _SHOWN_NUMBER.match(d.text) for d in documents]
-    labels = {int(m[1] or m[2]): n for n, m in enumerate(shown) if m is not None}
+    heads = [_SHOWN_NUMBER.search(d.header or "") or _SHOWN_NUMBER.match(d.text) for d in documents]
+    labels = {int(m[1] or m[2]): n for n, m in enumerate(heads) if m is not None}
     if len(labels) == len(documents):
         return labels, None
     size = len(documents)

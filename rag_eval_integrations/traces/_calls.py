@@ -187,12 +187,12 @@ def _question_of(roots: Sequence[Span], models: Sequence[Span], searches: Sequen
     return next(filter(None, (question_in(span.input) for span in searches)), "")
 
 
-def answer_in(value: object, written: Sequence[str] = (), depth: int = 0) -> str | None:
+def answer_in(value: object, model_texts: Sequence[str] = (), depth: int = 0) -> str | None:
     """Find the answer in the output of a span; None where none can be told.
 
     Args:
         value: the output.
-        written: what models wrote, in order.
+        model_texts: what models wrote, in order.
         depth: of nesting.
     """
     value = parsed(value)
@@ -213,19 +213,19 @@ def answer_in(value: object, written: Sequence[str] = (), depth: int = 0) -> str
     if isinstance(value, Mapping):
         named = (value[name] for name in _ANSWERS if name in value)
         for field in named:
-            if (answer := answer_in(field, written, depth + 1)) is not None:
+            if (answer := answer_in(field, model_texts, depth + 1)) is not None:
                 return answer
         texts = [(str(name), text) for name, text in value.items() if isinstance(text, str)]
-        return answer_among([pair for pair in texts if not REPR.fullmatch(pair[1])], written)
+        return answer_among([pair for pair in texts if not REPR.fullmatch(pair[1])], model_texts)
     return None
 
 
 def _answer_of(output: object, models: Sequence[Span]) -> str | None:
     """Return the root's answer, or else what the last model wrote."""
-    written = [model.text for model in models if model.text]
-    answer = answer_in(output, written)
-    if answer is None and written:
-        answer = _THOUGHT.sub("", written[-1])
+    model_texts = [model.text for model in models if model.text]
+    answer = answer_in(output, model_texts)
+    if answer is None and model_texts:
+        answer = _THOUGHT.sub("", model_texts[-1])
     return answer
 
 
@@ -319,13 +319,13 @@ def _writers(answer: str | None, asked: Sequence[Span]) -> Sequence[Span]:
     """Return the models that wrote the answer; the last one where this cannot be told."""
     answer = (answer or "").strip()
     texts = [((model.text or "").strip(), model) for model in asked]
-    for written in (
+    for writers in (
         [model for text, model in texts if text and text == answer][-1:],
         [model for text, model in texts if len(text) >= _TELLING and text in answer],
         [model for text, model in texts if len(answer) >= _TELLING and answer in text][-1:],
     ):
-        if written:
-            return written
+        if writers:
+            return writers
     return asked[-1:]
 
 
@@ -362,7 +362,7 @@ def _context(
         if not seen:
             continue
         in_front = headers(texts, [each.metadata for each in documents], messages, [question])
-        shown = [
+        prompt_documents = [
             documents[number].model_copy(update={"header": in_front[number]})
             if number in in_front
             else documents[number]
@@ -370,7 +370,7 @@ def _context(
         ]
         unused = tuple([d for d, place in zip(documents, places, strict=True) if place is None])
         results = [turn.content for turn in turns[0][0] if turn.role == "tool"]
-        return _Context(shown, "prompt", unused, _earlier(results, shown))
+        return _Context(prompt_documents, "prompt", unused, _earlier(results, prompt_documents))
     return _Context(documents, "retriever", (), [])
 
 

@@ -19,7 +19,7 @@ from uuid import UUID
 
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.records import Document
-from rag_eval_integrations.records._json import is_finite, shown
+from rag_eval_integrations.records._json import excerpt, is_finite
 from rag_eval_integrations.records.call import framework_of
 
 _TEXTS = (
@@ -62,7 +62,7 @@ def text_from(value: object, where: str) -> str | None:
     message = _message(value)
     if message is not None:
         return message[1]
-    raise InputError(f"should be text, not {shown(value)}", field=where)
+    raise InputError(f"should be text, not {excerpt(value)}", field=where)
 
 
 def said_from(value: Any, where: str) -> str | None:
@@ -126,11 +126,11 @@ def _literal(text: str) -> Any:
         with warnings.catch_warnings():  # of `\d`, which pandas does not write
             warnings.simplefilter("ignore")
             tree = ast.parse(line, mode="eval")
-        written = line.encode("utf-8")
+        encoded = line.encode("utf-8")
         node: Any
         for node in ast.walk(tree):
             is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-            if is_text and not _TEXT.fullmatch(written, node.col_offset, node.end_col_offset):
+            if is_text and not _TEXT.fullmatch(encoded, node.col_offset, node.end_col_offset):
                 return None
         return ast.literal_eval(_WithoutNaN().visit(tree))
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
@@ -148,7 +148,9 @@ def list_in(text: str, where: str) -> list[Any] | None:
         return None
     parts = _parsed(inner)
     if not isinstance(parts, list):
-        why = f"looks like a list and is not JSON; write it as json.dumps does, not {shown(inner)}"
+        why = (
+            f"looks like a list and is not JSON; write it as json.dumps does, not {excerpt(inner)}"
+        )
         raise InputError(why, field=where)
     return parts
 
@@ -189,7 +191,7 @@ def _items(value: object, where: str, kind: str) -> list[Any]:
         cell = list_in(value, where)
         value = value if cell is None else cell
     if isinstance(value, Mapping | str | bytes) or not isinstance(value, Iterable):
-        raise InputError(f"should be a list of {kind}, not {shown(value)}", field=where)
+        raise InputError(f"should be a list of {kind}, not {excerpt(value)}", field=where)
     return list(value)
 
 
@@ -207,7 +209,7 @@ def _document(item: Any, where: str, score: Any = None) -> Any:
         item = {SENTENCES: item}
     fields = {"text": item} if isinstance(item, str) else fields_of(item)
     if fields is None:
-        raise InputError(f"is not a document: {shown(item)}", field=where)
+        raise InputError(f"is not a document: {excerpt(item)}", field=where)
     if isinstance(node := fields.get("node"), Mapping):
         return _document(node, where, fields.get("score"))
     resource = fields.get("text_resource")
@@ -465,7 +467,7 @@ def _turn(item: Any, where: str) -> tuple[str, str]:
     """Read a message's role and text; refuse anything else."""
     turn = _message(item)
     if turn is None:
-        why = f"should be a message with a role and content, not {shown(item)}"
+        why = f"should be a message with a role and content, not {excerpt(item)}"
         raise InputError(why, field=where)
     return turn
 
@@ -531,13 +533,13 @@ _GONE: Any = object()
 
 def json_part(value: Mapping[Any, Any]) -> dict[str, Any]:
     """Return the part of an object that JSON has a form for; dates as text, NaN as null."""
-    part = plain(value, keep=False)
+    part = as_json(value, keep=False)
     assert isinstance(part, dict)
     return part
 
 
-def plain(value: Any, *, keep: bool = True, depth: int = 0) -> Any:
-    """Bring a value of a data frame or of an object into the form of JSON.
+def as_json(value: Any, *, keep: bool = True, depth: int = 0) -> Any:
+    """Convert a value of a data frame or of an object to the types of JSON.
 
     Args:
         value: the value; numpy's arrays and numbers, dates, `NaN` and `NaT` are understood.
@@ -554,7 +556,7 @@ def plain(value: Any, *, keep: bool = True, depth: int = 0) -> Any:
         return float(value) if math.isfinite(value) else None
     if depth > _MOST_DEEP:
         return value if keep else None
-    inner = partial(plain, keep=keep, depth=depth + 1)
+    inner = partial(as_json, keep=keep, depth=depth + 1)
     if isinstance(value, Mapping):
         fields = ((str(key), inner(field)) for key, field in value.items())
         return {key: field for key, field in fields if field is not _GONE}
