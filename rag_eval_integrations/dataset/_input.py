@@ -33,7 +33,7 @@ from rag_eval_integrations.dataset._names import KNOWN, FieldMap
 from rag_eval_integrations.dataset._paths import folded
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
 from rag_eval_integrations.evaluations._written import check_parquet
-from rag_eval_integrations.records._json import excerpt, not_utf_8, parse_object, refuse_constant
+from rag_eval_integrations.records._json import not_utf_8, objects_in, parse_object
 from rag_eval_integrations.traces._rows import check_names
 from rag_eval_integrations.traces._values import as_json
 
@@ -431,10 +431,6 @@ def _parsed(line: bytes | InputError, parse: Any) -> Any:
         return error
 
 
-_SPACE = re.compile(r"[ \t\r\n]*")
-_STRICT = json.JSONDecoder(parse_constant=refuse_constant)
-
-
 def _json(stream: BinaryIO) -> Numbered:
     """Read the rows of a JSON array, or of objects one after another, as `jq` prints them.
 
@@ -448,7 +444,7 @@ def _json(stream: BinaryIO) -> Numbered:
             raise InputError(why)
         if data.startswith(_UTF_16):
             raise InputError(_IS_UTF_16)
-        for row in _values(data.decode("utf-8-sig")):
+        for row in objects_in(data.decode("utf-8-sig")):
             yield number, row
             number += 1
     except DAMAGE as error:
@@ -462,57 +458,6 @@ def _json(stream: BinaryIO) -> Numbered:
         yield number, InputError(f"not JSON: {error.msg} at {place}; what follows is lost")
     except (RecursionError, ValueError) as error:
         yield number, InputError(f"not usable: {error}; what follows is lost")
-
-
-def _values(text: str) -> Iterator[Any]:
-    """Yield the objects of a JSON array, or one after the other; an error for what is none.
-
-    Raises:
-        JSONDecodeError: the text breaks off, or goes on where it should end.
-    """
-
-    def behind_space(place: int) -> int:
-        """Return the position after white space."""
-        match = _SPACE.match(text, place)
-        assert match is not None
-        return match.end()
-
-    place = behind_space(0)
-    in_array = text.startswith("[", place)
-    place = behind_space(place + in_array)
-    more = place < len(text) and not (in_array and text[place] == "]")
-    while more:
-        try:
-            row, end = _STRICT.raw_decode(text, place)
-        except InputError as error:  # a constant, which spoils this row alone
-            row, end = _without_nan(text, place, error)
-        if not isinstance(row, dict | InputError):
-            row = InputError(f"not a JSON object, but {excerpt(row)}")
-        yield row
-        place = behind_space(end)
-        more = text.startswith(",", place) if in_array else place < len(text)
-        place = behind_space(place + (more and in_array))
-    if in_array and not text.startswith("]", place):
-        raise json.JSONDecodeError("Expecting ',' delimiter", text, place)
-    if behind_space(place + in_array) < len(text):
-        raise json.JSONDecodeError("Extra data", text, place + in_array)
-
-
-def _without_nan(text: str, place: int, error: InputError) -> tuple[Any, int]:
-    """Decode an object, with null for a field that is NaN, as in a frame; and return its end.
-
-    The error stands for one with another constant, or with NaN further inside.
-    """
-    constants: list[float] = []
-
-    def constant(name: str) -> float:
-        constants.append(float(name))
-        return constants[-1]
-
-    row, end = json.JSONDecoder(parse_constant=constant).raw_decode(text, place)
-    missing = [name for name in row if row[name] != row[name]] if isinstance(row, dict) else []
-    is_row = len(missing) == len(constants)
-    return {**row, **dict.fromkeys(missing)} if is_row else error, end
 
 
 # --- Tables

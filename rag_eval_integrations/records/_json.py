@@ -412,12 +412,64 @@ def check_schema(content: dict[str, Any]) -> None:
     del content["schema"]
 
 
-def refuse_constant(name: str) -> float:
+def _refuse_constant(name: str) -> float:
     """Refuse NaN and Infinity, which JSON does not have."""
     raise InputError(f"not JSON: {name} is not a number")
 
 
-_DECODER = json.JSONDecoder(parse_constant=refuse_constant)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+def objects_in(text: str) -> Iterator[Any]:
+    """Yield the objects of a JSON array, or one after the other; an error for what is none.
+
+    Raises:
+        JSONDecodeError: the text breaks off, or goes on where it should end.
+    """
+
+    def behind_space(place: int) -> int:
+        """Return the position after white space."""
+        match = _SPACE.match(text, place)
+        assert match is not None
+        return match.end()
+
+    place = behind_space(0)
+    in_array = text.startswith("[", place)
+    place = behind_space(place + in_array)
+    more = place < len(text) and not (in_array and text[place] == "]")
+    while more:
+        try:
+            row, end = _DECODER.raw_decode(text, place)
+        except InputError as error:  # a constant, which spoils this row alone
+            row, end = _without_nan(text, place, error)
+        if not isinstance(row, dict | InputError):
+            row = InputError(f"not a JSON object, but {excerpt(row)}")
+        yield row
+        place = behind_space(end)
+        more = text.startswith(",", place) if in_array else place < len(text)
+        place = behind_space(place + (more and in_array))
+    if in_array and not text.startswith("]", place):
+        raise json.JSONDecodeError("Expecting ',' delimiter", text, place)
+    if behind_space(place + in_array) < len(text):
+        raise json.JSONDecodeError("Extra data", text, place + in_array)
+
+
+def _without_nan(text: str, place: int, error: InputError) -> tuple[Any, int]:
+    """Decode an object, with null for a field that is NaN, as in a frame; and return its end.
+
+    The error stands for one with another constant, or with NaN further inside.
+    """
+    constants: list[float] = []
+
+    def constant(name: str) -> float:
+        constants.append(float(name))
+        return constants[-1]
+
+    row, end = json.JSONDecoder(parse_constant=constant).raw_decode(text, place)
+    missing = [name for name in row if row[name] != row[name]] if isinstance(row, dict) else []
+    is_row = len(missing) == len(constants)
+    return {**row, **dict.fromkeys(missing)} if is_row else error, end
 
 
 @contextmanager
