@@ -18,16 +18,16 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from rag_eval_integrations import _loop, _process
-from rag_eval_integrations._contain import contained, words_of
+from rag_eval_integrations._contain import contained
 from rag_eval_integrations._scoring import (
     Outcome,
     about_reference,
     bare,
     evaluation_of,
     failure_of,
-    given_by,
     is_own,
     maker_of,
+    measured_by,
     names_of,
     nothing_to_judge,
     outcome_of,
@@ -37,11 +37,7 @@ from rag_eval_integrations._scoring import (
 )
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations._visible import visible
-from rag_eval_integrations.errors import (
-    ConfigurationError,
-    JudgeError,
-    JudgeOutputError,
-)
+from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.judges import Judge, judge_from
 from rag_eval_integrations.judges._reconcile import reconcile
 from rag_eval_integrations.judges.judge import AnyJudge, JudgeBase, judge_base, judge_info
@@ -67,6 +63,7 @@ from rag_eval_integrations.records import (
     SentencizedCall,
     Usage,
 )
+from rag_eval_integrations.records.call import call_of
 from rag_eval_integrations.records.labels import UnscoredCode
 from rag_eval_integrations.records.score import metric_hint
 from rag_eval_integrations.sentences import Splitter, sentencize
@@ -468,57 +465,13 @@ class RagEvaluator:
             """Have the metric ask for this call, which then bears the usage."""
             nonlocal asked
             asked = True
-            return await self._measure_once(call, metric)
+            return await measured_by(metric, call, self._models[metric.names])
 
         try:
             measured = await self._measured.get(key, ask)
             return measured if asked else measured._replace(usage=Usage())
         except Exception as error:  # noqa: BLE001 -- the boundary
             return failure_of(call.call, "metrics", error, asked=asked)
-
-    async def _measure_once(self, call: SentencizedCall, metric: ModelMetric) -> Measured:
-        """Ask a metric's model, and check what the metric returned.
-
-        A reply that cannot be read makes the scores unscored.
-        """
-        try:
-            with suppress_capture(), contained:
-                given = _with_sentences(call) if metric.takes_any_judge else call.call
-                measured: object = await metric.measure(given, self._models[metric.names])
-        except JudgeOutputError as error:  # a bad reply is not a model that does not answer
-            by = maker_of(metric, call, self._unasked(None, ""), self._models)
-            scores = metric.unscored("judge_output_invalid", words_of(error), by)
-            usage = Usage() if error.usage is None else error.usage
-            return Measured(given_by(metric, scores), usage)
-        if not isinstance(measured, Measured) or not isinstance(measured.usage, Usage):
-            kind = type(measured).__name__
-            raise JudgeError(f"the metric returned {kind} instead of a Measured with its Usage")
-        usage = measured.usage if is_own(metric) else sound(measured.usage)
-        return Measured(given_by(metric, measured.scores), usage)
-
-
-def _with_sentences(call: SentencizedCall) -> RagCall:
-    """Return the call as if its sentences had been recorded with it."""
-    return call.call.model_copy(update={"sentences": call.sentences})
-
-
-def call_of(call: RagCall | None, fields: Mapping[str, Any]) -> RagCall:
-    """Return the call that was given, or make the one with these fields.
-
-    Raises:
-        ConfigurationError: there are both, or neither, or it is not a `RagCall`.
-        InputError: the fields do not make a call.
-    """
-    if (call is None) == (not fields):
-        why = "pass a RagCall, or its fields question=…, documents=…, response=…"
-        raise ConfigurationError("call", call, why, missing=True)
-    if call is None:
-        return RagCall(**fields)
-    if not isinstance(call, RagCall):
-        fields_of = "pass its fields question=…, documents=…, response=…"
-        why = f"should be a RagCall, not {type(call).__name__}; {fields_of}"
-        raise ConfigurationError("call", call, why, missing=True)
-    return call
 
 
 class _Asked(NamedTuple):

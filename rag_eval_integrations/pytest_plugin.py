@@ -204,7 +204,7 @@ class RagEvalFixture:
 
     def _call(self, call: RagCall | None, fields: Mapping[str, Any]) -> RagCall:
         """Make the call, with the test's name as its id."""
-        from rag_eval_integrations.evaluator import call_of  # noqa: PLC0415  # when used
+        from rag_eval_integrations.records.call import call_of  # noqa: PLC0415  # when used
 
         call = call_of(call, fields)
         self._state.calls += 1  # at once: several may be evaluated at the same time

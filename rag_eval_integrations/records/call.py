@@ -23,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records._json import Count, JsonObject, Record, Text
 
 CaptureStatus = Literal["ok", "error", "aborted", "interrupted"]
@@ -470,6 +471,25 @@ class RagCall(Record):
             self.earlier,
             self.alternatives,
         )
+
+
+def call_of(call: RagCall | None, fields: Mapping[str, Any]) -> RagCall:
+    """Return the call that was given, or make the one with these fields.
+
+    Raises:
+        ConfigurationError: there are both, or neither, or it is not a `RagCall`.
+        InputError: the fields do not make a call.
+    """
+    if (call is None) == (not fields):
+        why = "pass a RagCall, or its fields question=…, documents=…, response=…"
+        raise ConfigurationError("call", call, why, missing=True)
+    if call is None:
+        return RagCall(**fields)
+    if not isinstance(call, RagCall):
+        fields_of = "pass its fields question=…, documents=…, response=…"
+        why = f"should be a RagCall, not {type(call).__name__}; {fields_of}"
+        raise ConfigurationError("call", call, why, missing=True)
+    return call
 
 
 class SentencizedCall(Record):
