@@ -110,6 +110,7 @@ def citations_beside(result: object, answer: str) -> list[dict[str, object]]:
 
 
 def _citations(value: object, answer: str, depth: int) -> Iterator[dict[str, object]]:
+    """Yield the citations inside of a result."""
     if isinstance(value, list | tuple):
         last = value[-1:] if value and hasattr(value[-1], "content") else value[:_MOST_CITED]
         for item in last if depth < _DEEPEST else ():
@@ -141,7 +142,7 @@ def _annotated(block: Mapping[str, Any], answer: str) -> Iterator[dict[str, obje
 
 
 def _source_of(entry: object) -> tuple[int | str] | None:
-    """Return what a citation names, as a tuple, for 0 is a number like others; None if nothing."""
+    """Return the source that a citation names, in a tuple of one; None if it names nothing."""
     if isinstance(entry, int | str):
         return (entry,)
     fields = fields_of(entry)

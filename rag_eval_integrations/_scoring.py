@@ -113,7 +113,7 @@ _OWN = __name__.partition(".")[0]
 
 
 def is_own(part: object) -> bool:
-    """Whether a judge or metric is the library's, whose records are sound."""
+    """Tell whether a judge or metric is the library's own, whose records need no check."""
     return type(part).__module__.partition(".")[0] == _OWN
 
 
@@ -227,7 +227,7 @@ def about_reference(call: SentencizedCall, reference: SentencizedCall) -> Senten
 
 
 def _is_retrieval_alone(call: RagCall) -> bool:
-    """Whether a retriever was captured alone, without any answer."""
+    """Tell whether a retriever was captured alone, without any answer."""
     capture = call.capture
     if call.response is not None or capture is None or capture.status != "ok":
         return False
@@ -378,7 +378,9 @@ def evaluation_of(
 NO_CALL = RagCall(question="", documents=(), response=None)
 
 
-def bare(call: RagCall, metrics: Sequence[Metric], failure: EvaluationError) -> Evaluation:
+def failed_evaluation(
+    call: RagCall, metrics: Sequence[Metric], failure: EvaluationError
+) -> Evaluation:
     """Make the evaluation of a failed call without asking judge, splitter or metric."""
     reason = f"{failure.type}: {failure.message}"
     names = [name for metric in metrics for name in metric.names]

@@ -97,7 +97,7 @@ def _presentable(field: str, value: object) -> object:
 
 
 def whole_number(field: str, value: object, least: int = 1, most: int | None = None) -> None:
-    """Refuse an argument that is not a whole number in a range; a bool is none.
+    """Refuse an argument that is not a whole number in a range; a bool is not one.
 
     Raises:
         ConfigurationError: it is not; names the argument and the range.

@@ -22,8 +22,8 @@ from rag_eval_integrations._contain import contained
 from rag_eval_integrations._scoring import (
     Outcome,
     about_reference,
-    bare,
     evaluation_of,
+    failed_evaluation,
     failure_of,
     is_own,
     maker_of,
@@ -126,12 +126,12 @@ class RagEvaluator:
             self._judge = judge_base(labeller)
             self._model = self._judge.model
         else:
-            self._model = _retried(labeller)
-            self.judge = self._judge = _asked_to_label(self._model)
+            self._model = _with_retries(labeller)
+            self.judge = self._judge = _judge_of(self._model)
         self.metrics: tuple[Metric, ...] = checked_metrics(
             [Trace()] if metrics is None else metrics, metric_named
         )
-        if splitter is not None and not _splits(splitter):
+        if splitter is not None and not _is_splitter(splitter):
             why = "use an object with a `name` and `spans(text)`, such as Punkt()"
             raise ConfigurationError("splitter", splitter, why)
         self.splitter: Splitter = _default_splitter() if splitter is None else splitter
@@ -165,7 +165,7 @@ class RagEvaluator:
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the arguments; a copy in another process starts without cached labels."""
         options = {"flags": self._speaks is not None}
-        return _made_again, (self.judge, self.metrics, self.splitter, options, self.fingerprint)
+        return _unpickled, (self.judge, self.metrics, self.splitter, options, self.fingerprint)
 
     @property
     def asks_models(self) -> bool:
@@ -229,7 +229,7 @@ class RagEvaluator:
             with contained:
                 return await self._evaluated(call, metrics)
         except Exception as error:  # noqa: BLE001 -- the boundary: a part that is not as it should
-            return bare(call, metrics, failure_of(call, "metrics", error))
+            return failed_evaluation(call, metrics, failure_of(call, "metrics", error))
 
     async def _evaluated(self, call: RagCall, metrics: Sequence[Metric]) -> Evaluation:
         """Split, judge and score a call.
@@ -443,7 +443,7 @@ class RagEvaluator:
     def _model_for(self, metric: ModelMetric) -> Any:
         """Return the model that a metric asks: its own, or the judge's; or the judge itself."""
         if metric.judge is not None:
-            return _retried(metric.judge)
+            return _with_retries(metric.judge)
         if self._model is None and metric.takes_any_judge:
             return self._judge
         if self._model is None:
@@ -482,7 +482,7 @@ class _Asked(NamedTuple):
     measured: Sequence[Outcome] = ()
 
 
-def _made_again(
+def _unpickled(
     judge: Judge,
     metrics: tuple[Metric, ...],
     splitter: Splitter,
@@ -517,21 +517,21 @@ def _content_key(call: RagCall) -> Hashable:
         return object()  # equal to no other key: the call shares no request
 
 
-def _retried(model: Model) -> ModelBase:
+def _with_retries(model: Model) -> ModelBase:
     """Return a model whose failed requests are retried."""
     from rag_eval_integrations.models.throttling.model import with_retries  # noqa: PLC0415  # 10 ms, for a model
 
     return with_retries(model)
 
 
-def _asked_to_label(model: ModelBase) -> JudgeBase:
+def _judge_of(model: ModelBase) -> JudgeBase:
     """Make a judge of a model."""
     from rag_eval_integrations.judges import LLMJudge  # noqa: PLC0415  # only for a model
 
     return LLMJudge(model)
 
 
-def _splits(thing: object) -> bool:
+def _is_splitter(thing: object) -> bool:
     """Tell whether an object is a splitter."""
     return not isinstance(thing, type) and callable(getattr(thing, "spans", None))
 

@@ -87,7 +87,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @dataclass
 class _State:
-    """What is known of one test while it runs."""
+    """The evaluations and outcome of one test while it runs."""
 
     evaluations: list[Evaluation] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)

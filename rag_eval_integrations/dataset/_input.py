@@ -163,7 +163,7 @@ def open_lines(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def copied(source: Any) -> BinaryIO:
-    """Copy what is left of a file of bytes or text to a temporary file of bytes, at its begin."""
+    """Copy the rest of an open file of bytes or text to a temporary file of bytes."""
     copy = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
     while block := source.read(_BLOCK):
         copy.write(block if isinstance(block, bytes) else block.encode("utf-8", "surrogatepass"))
@@ -172,7 +172,7 @@ def copied(source: Any) -> BinaryIO:
 
 
 def unpacked(stream: BinaryIO) -> BinaryIO:
-    """Return what reads a file through gzip, and closes it, if it begins as gzip does."""
+    """Return a file's decompressed bytes if it is gzipped, else the file itself."""
     zipped = stream.read(2) == b"\x1f\x8b"
     stream.seek(0)
     if not zipped:
@@ -204,7 +204,7 @@ def parts_of(folder: Path, forms: Collection[str] = ("parquet",)) -> list[Path]:
 
 
 def lines_of(stream: BinaryIO, longest: int) -> Iterator[tuple[int, int, bytes | InputError]]:
-    """Read every line that is not blank, in memory of the longest one's size.
+    """Yield each line that is not blank with its number and offset, one in memory at a time.
 
     Args:
         stream: an open file.
@@ -277,13 +277,13 @@ def read_lines(
         OSError: when the file cannot be opened or read.
     """
     with open_lines(path) as stream:
-        yield from lines_from(_objects(stream, longest, parse_object), read, "line", path)
+        yield from lines_from(_json_line_rows(stream, longest, parse_object), read, "line", path)
 
 
 def lines_from(
     rows: Iterable[tuple[int, Any]], read: Callable[[Any], T], unit: str, source: object = ""
 ) -> Iterator[Line[T]]:
-    """Read every row; a bad one is an error in its place, not the end.
+    """Read each row as a `Line`; a bad row is an error in its place, not the end.
 
     Args:
         rows: number of each row, and the row or why it is none.
@@ -395,31 +395,33 @@ def rows_of(
         ConfigurationError: two columns have one name.
     """
     if form == "csv":
-        return _table(stream, longest, tell)
+        return _csv_rows(stream, longest, tell)
     if form == "parquet":
         return parquet_rows([stream], parse, evaluations)
-    return _json(stream) if form == "json" else _objects(stream, longest, parse or row_object)
+    if form == "json":
+        return _json_rows(stream)
+    return _json_line_rows(stream, longest, parse or row_object)
 
 
 def unit_of(form: Format) -> str:
-    """Return what the numbers of rows count."""
+    """Return what the numbers of a format's rows count: `line` or `row`."""
     return "line" if form in ("jsonl", "csv") else "row"
 
 
 def row_object(line: bytes) -> dict[str, Any]:
-    """Read a line as `parse_object` does, but NaN of a field as null."""
+    """Read a line as `parse_object` does, but a field that is NaN as null."""
     try:
         return parse_object(line)
     except InputError:
         is_object = b"NaN" in line and not line.lstrip().startswith(b"[")
-        rows = [row for _, row in _json(io.BytesIO(line))] if is_object else []
+        rows = [row for _, row in _json_rows(io.BytesIO(line))] if is_object else []
         if len(rows) == 1 and isinstance(rows[0], dict):
             return rows[0]
         raise
 
 
-def _objects(stream: BinaryIO, longest: int, parse: Callable[[bytes], Any]) -> Numbered:
-    """Yield the parsed lines of a file with their numbers; an error for a bad line."""
+def _json_line_rows(stream: BinaryIO, longest: int, parse: Callable[[bytes], Any]) -> Numbered:
+    """Yield the number and the parsed value of each line; an error for a bad line."""
     return ((number, _parsed(line, parse)) for number, _, line in lines_of(stream, longest))
 
 
@@ -431,8 +433,8 @@ def _parsed(line: bytes | InputError, parse: Any) -> Any:
         return error
 
 
-def _json(stream: BinaryIO) -> Numbered:
-    """Read the rows of a JSON array, or of objects one after another, as `jq` prints them.
+def _json_rows(stream: BinaryIO) -> Numbered:
+    """Yield the rows of a JSON array, or of objects one after another, as `jq` prints them.
 
     Where it cannot be read on, an error is the last row.
     """
@@ -463,8 +465,8 @@ def _json(stream: BinaryIO) -> Numbered:
 # --- Tables
 
 
-class _Cells:
-    """The lines of a table for `csv.reader`, which raises what is wrong with one and goes on."""
+class _CsvRows:
+    """The rows of a CSV table; reading goes on after the error of a row."""
 
     def __init__(self, stream: BinaryIO, longest: int) -> None:
         self._lines = enumerate(_raw_lines(stream, longest), 1)
@@ -503,14 +505,14 @@ class _Cells:
             csv.field_size_limit(earlier)
 
 
-def _table(stream: BinaryIO, longest: int, tell: Callable[[str], object]) -> Numbered:
-    """Read the rows of a table whose first line has the names of the columns.
+def _csv_rows(stream: BinaryIO, longest: int, tell: Callable[[str], object]) -> Numbered:
+    """Yield the rows of a table whose first line has the names of the columns.
 
     Blank lines are left out; a row with another number of cells is an error.
     """
     names: list[str] = []
     try:
-        table = _Cells(stream, longest)
+        table = _CsvRows(stream, longest)
         names = [name.strip() for name in table.row() or ()]
     except InputError as error:
         yield 1, error
@@ -534,7 +536,7 @@ def _table(stream: BinaryIO, longest: int, tell: Callable[[str], object]) -> Num
 
 
 def _delimiter(head: str) -> str:
-    """Return what separates the names in the first line of a table; a comma if nothing does."""
+    """Guess the delimiter from the first line of a table; a comma if it has none."""
     bare = re.sub('"[^"]*"', "", head)
     return max(_DELIMITERS, key=bare.count)
 
@@ -549,7 +551,7 @@ LINE = "evaluation"
 def parquet_rows(
     sources: Iterable[BinaryIO | Path], parse: Callable[[bytes], Any] | None, evaluations: bool
 ) -> Numbered:
-    """Read the rows of Parquet files, batch by batch; with `parse`, lines of EVALS they hold."""
+    """Yield the rows of Parquet files; with `parse`, those of their lines of EVALS."""
     check_parquet()
     import pyarrow as pa  # noqa: PLC0415 -- large, and only whoever has such a file needs it
     from pyarrow import parquet as pq  # noqa: PLC0415

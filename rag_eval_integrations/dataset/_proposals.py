@@ -65,7 +65,7 @@ def proposals(row: Mapping[str, Any], missing: Sequence[str]) -> list[tuple[str,
     fields = dict(islice(_fields_in(row), _MOST))
     pairs: list[tuple[str, str]] = []
     for ours in missing:
-        names = _best(ours, fields) or (_texts_of(row) if ours == "documents" else [])
+        names = _best_names(ours, fields) or (_only_texts(row) if ours == "documents" else [])
         pairs += [(ours, name) for name in names or [UNSURE]]
         fields = {name: value for name, value in fields.items() if name not in names}
     return pairs
@@ -76,13 +76,13 @@ def holds(ours: str, value: object) -> bool:
     try:
         if ours != "documents":
             text = said_from(value, "")
-            return text is not None and _is_text(text)
+            return text is not None and _is_prose(text)
         texts = documents_from(value, "")
     except InputError:
         return False
     texts = [text.get("text") if isinstance(text, dict) else text for text in texts]
     # What is not a text is an object of a framework, which is a document.
-    return bool(texts) and all(_is_text(t) for t in texts if isinstance(t, str))
+    return bool(texts) and all(_is_prose(t) for t in texts if isinstance(t, str))
 
 
 def are_ids(documents: Sequence[object]) -> bool:
@@ -105,8 +105,8 @@ def _is_id(word: str) -> bool:
     return len(word) <= _LONGEST_ID and bool(_WORD.fullmatch(word))
 
 
-def _is_text(text: str) -> bool:
-    """Tell whether a text is one to read: no JSON, and not all of its words numbers or ids."""
+def _is_prose(text: str) -> bool:
+    """Tell whether a text is prose: neither JSON nor a file's name, nor all numbers and ids."""
     if _JSON.match(text) or _FILE.fullmatch(text.strip()):
         return False
     words = islice((word.strip(",;") for word in text.split()), _MOST)
@@ -114,7 +114,7 @@ def _is_text(text: str) -> bool:
 
 
 def _fields_in(row: Mapping[str, Any], inside: Any = None, before: str = "") -> Iterator[Any]:
-    """Yield the names of fields, and their values as a map of that name reads them.
+    """Yield the dotted names of fields and their values, those inside of objects too.
 
     Names inside of objects, and of a list's first object, are dotted.
     """
@@ -134,13 +134,13 @@ def _fields_in(row: Mapping[str, Any], inside: Any = None, before: str = "") -> 
             yield from _fields_in(row, below, f"{dotted}.")
 
 
-def _best(ours: str, fields: Mapping[str, Any]) -> list[str]:
-    """Return the name that fits a field best and holds what it should; empty where none is sure.
+def _best_names(ours: str, fields: Mapping[str, Any]) -> list[str]:
+    """Return the name that fits a field best and holds what it should; empty if unsure.
 
     The upper of two that fit as well, and neither where they are as deep. Of documents, all
     columns that differ by a number.
     """
-    ranks = {dotted: (_fit(ours, dotted), -dotted.count(".")) for dotted in fields}
+    ranks = {dotted: (_name_rank(ours, dotted), -dotted.count(".")) for dotted in fields}
     fitting = {
         dotted: rank for dotted, rank in ranks.items() if rank[0] and holds(ours, fields[dotted])
     }
@@ -150,8 +150,8 @@ def _best(ours: str, fields: Mapping[str, Any]) -> list[str]:
     return best[:1] if all(fields[dotted] == fields[best[0]] for dotted in best) else []
 
 
-def _fit(ours: str, dotted: str) -> int:
-    """Return how well a name fits a field, from 0 to 4."""
+def _name_rank(ours: str, dotted: str) -> int:
+    """Rate how well a name fits a field, from 0 to 4."""
     parts = [folded(part) for part in dotted.split(".") if part]
     if ours == "documents" and "metadata" in parts[:-1]:
         return 0
@@ -174,15 +174,15 @@ def _fit(ours: str, dotted: str) -> int:
     return any(SequenceMatcher(None, name, each).ratio() >= _LIKE for each in close)
 
 
-def _texts_of(row: Mapping[str, Any]) -> list[str]:
-    """Return the text of the only list of objects that has one, by no name of another field."""
+def _only_texts(row: Mapping[str, Any]) -> list[str]:
+    """Return the dotted name of the texts in the row's only list of objects that has any."""
     names = []
     for name, value in row.items():
         first = object_in((items_in(value) or [None])[0])
         keys = [key for key in first if _TEXT_KEY.search(folded(str(key)))]
         keys.sort(key=lambda key: not _LEAF.fullmatch(folded(str(key))))
         is_other = messages_in(value) or any(
-            _fit(ours, str(name)) for ours in ("question", "response")
+            _name_rank(ours, str(name)) for ours in ("question", "response")
         )
         if keys and not is_other and folded(str(name)) not in map(folded, NAMES["reference"]):
             names += [f"{name}.{keys[0]}"]

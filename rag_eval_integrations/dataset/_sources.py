@@ -72,7 +72,7 @@ def rows_inside(item: Any, tell: Callable[[str], object]) -> list[Any] | None:
     for name in ("testRunData", "results"):  # deepeval's latest test run; promptfoo
         if isinstance(fields.get(name), Mapping):
             return rows_inside(fields[name], tell)
-    only = [name for name in lists if len(lists) == 1 and not _is_of_a_call(name, lists[name])]
+    only = [name for name in lists if len(lists) == 1 and not _is_field_of_call(name, lists[name])]
     if not (known or only):
         return None
     name, *others = known or only
@@ -82,13 +82,13 @@ def rows_inside(item: Any, tell: Callable[[str], object]) -> list[Any] | None:
 
 
 def _are_objects(value: Any) -> TypeGuard[list[Any]]:
-    """Tell whether a value is a list without texts, numbers, lists and nulls."""
+    """Tell whether a value is a list of objects alone: no texts, numbers, lists or nulls."""
     simple = (str, int, float, list, type(None))
     return isinstance(value, list) and not any(isinstance(item, simple) for item in value)
 
 
-def _is_of_a_call(name: str, items: list[Any]) -> bool:
-    """Tell whether a list of objects is a field of a call, such as its documents, and no rows."""
+def _is_field_of_call(name: str, items: list[Any]) -> bool:
+    """Tell whether a list of objects is a field of a call, such as its documents, not rows."""
     first = fields_of(items[0]) if items else None
     are_rows = any(folded(str(key)) in QUESTIONS for key in first or ())
     return holds_documents(name) or (folded(name) in KNOWN and not are_rows)

@@ -112,12 +112,12 @@ def read_calls(
     reader.tool = source.tool if tool is None and isinstance(source, Input) else tool
     reader.separator = source.separator if isinstance(source, Input) else split_reference
     if isinstance(source, str | os.PathLike):
-        return _of_file(os.fspath(source), partial(_input.open_lines, source), reader)
+        return _calls_of_file(os.fspath(source), partial(_input.open_lines, source), reader)
     if hasattr(source, "read"):
         if not isinstance(source.read(0), str | bytes):
             raise ConfigurationError("source", excerpt(source), "should be a file of bytes or text")
-        return _of_file("", lambda: _input.unpacked(_input.copied(source)), reader)
-    return _calls(objects_of(source, reader.tell), reader, "row", "")
+        return _calls_of_file("", lambda: _input.unpacked(_input.copied(source)), reader)
+    return _calls_of_rows(objects_of(source, reader.tell), reader, "row", "")
 
 
 def read_labelled(
@@ -147,12 +147,12 @@ def read_labelled(
         yield from _lines(form, rows, reader, str(source))
 
 
-def _of_file(
+def _calls_of_file(
     name: str, opened: Callable[[], BinaryIO], reader: _Reader[RagCall]
 ) -> Iterator[Line[RagCall]]:
     """Yield the calls of a file, or of the traces in the files of a folder."""
     if os.path.isdir(name):
-        yield from _calls(_of_folder(Path(name), reader), reader, "row", name)
+        yield from _calls_of_rows(_rows_of_folder(Path(name), reader), reader, "row", name)
         return
     with opened() as stream:
         form = _input.format_of(name, stream, reader.names)
@@ -160,15 +160,15 @@ def _of_file(
         yield from _lines(form, rows, reader, name)
 
 
-def _recognised(row: Any) -> bool:
-    """Tell whether a row is of a tool's traces, read or not."""
+def _is_traced(row: Any) -> bool:
+    """Tell whether a row is of a tool's traces, even if it cannot be read."""
     try:
         return reader_of(row) is not None
     except InputError:
         return True
 
 
-def _of_folder(folder: Path, reader: _Reader[RagCall]) -> Iterator[tuple[int, Any]]:
+def _rows_of_folder(folder: Path, reader: _Reader[RagCall]) -> Iterator[tuple[int, Any]]:
     """Number the rows of the files of a folder, of which a trace may have several.
 
     Raises:
@@ -188,10 +188,10 @@ def _of_folder(folder: Path, reader: _Reader[RagCall]) -> Iterator[tuple[int, An
         raise ConfigurationError("path", str(folder), "is a folder without files of rows")
 
 
-def _calls(
+def _calls_of_rows(
     rows: Iterator[tuple[int, Any]], reader: _Reader[T], unit: str, source: str
 ) -> Iterator[Line[T]]:
-    """Read numbered rows: each as a call, or those of a tool's traces trace by trace."""
+    """Read numbered rows: each as a call, or the spans of a tool trace by trace."""
     head: list[tuple[int, Any]] = []
     for numbered in rows:
         head.append(numbered)
@@ -221,12 +221,12 @@ def _lines(
     if len(first) == 1 and reader.to_call is None:
         row = first[0][1]
         inside = rows_of_frame(row, reader.tell) or None
-        is_trace = not reader.is_labelled and _recognised(row)
+        is_trace = not reader.is_labelled and _is_traced(row)
         if not (inside or is_trace or any(path_to(row, name) for name in reader.names)):
             inside = rows_inside(row, reader.tell)
         if inside is not None:
             unit, first = "row", list(enumerate(inside, 1))
-    yield from _calls(chain(first, rows), reader, unit, source)
+    yield from _calls_of_rows(chain(first, rows), reader, unit, source)
 
 
 # --- From a row to a call
@@ -286,18 +286,18 @@ class _Reader(Generic[T]):
             return row
         if not isinstance(row, Mapping):
             raise InputError("not a JSON object")
-        return self._make(dict(row) if self._is_whole(row) else self._content(row))
+        return self._make(dict(row) if self._is_passed_on(row) else self._calls_row(row))
 
-    def _is_whole(self, row: Mapping[str, Any]) -> bool:
-        """Tell whether a row has no call to look for."""
+    def _is_passed_on(self, row: Mapping[str, Any]) -> bool:
+        """Tell whether a row is passed on as it is: an evaluation, or the id of a call."""
         if self.is_labelled and {"scores", "judge"} <= row.keys():
             return True
         if not self.lone_ids or "response" in self.given or row.get("id") is None:
             return False
         return _ANSWERS.isdisjoint(map(folded, row))
 
-    def _content(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Bring a row into the form of CALLS.
+    def _calls_row(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Convert a row to the form of CALLS.
 
         The first row decides where the fields are; optional ones may come with a later row.
         """
@@ -312,7 +312,7 @@ class _Reader(Generic[T]):
                 self._tell_names(added, later=True)
         if fields.tool == "deepeval" and "documents" not in self.given:
             row = self._split(row, fields.paths["documents"][0])
-        content = _calls_row(row, fields, self.cells)
+        content = _read_fields(row, fields, self.cells)
         wanted = content.get("reference")
         if self.separator and isinstance(wanted, str):
             parts = map(str.strip, wanted.split(self.separator))
@@ -321,11 +321,11 @@ class _Reader(Generic[T]):
             content["id"] = _WHOLE.sub(r"\1", label)
         path = fields.paths.get("documents")
         if path is not None:
-            self._look_at(content, value_at(row, path, ""), ".".join(path))
+            self._mark_joined(content, value_at(row, path, ""), ".".join(path))
         return content
 
-    def _look_at(self, content: dict[str, Any], given: Any, place: str) -> None:
-        """Mark documents that are several, joined to one text; tell of these, and of ids."""
+    def _mark_joined(self, content: dict[str, Any], given: Any, place: str) -> None:
+        """Mark documents that are joined to one text, and tell of these and of ids."""
         is_one = isinstance(given, str) and content["documents"] == [given]
         is_one = is_one and not self._fields.further and self._fields.tool != "deepeval"
         if is_one and _JOINT.search(given.strip()):
@@ -340,7 +340,7 @@ class _Reader(Generic[T]):
         self._has_looked = True
 
     def _tell_once(self, words: str) -> None:
-        """Tell the user of a kind of row at the first one."""
+        """Tell the user about a kind of row, at its first row only."""
         kind = words.partition(",")[0]
         if kind not in self._told:
             self._told.add(kind)
@@ -394,7 +394,7 @@ def _called(to_call: Callable[[Any], T], row: Any) -> T:
     return call
 
 
-def _calls_row(row: Mapping[str, Any], fields: SourceFields, cells: bool) -> dict[str, Any]:
+def _read_fields(row: Mapping[str, Any], fields: SourceFields, cells: bool) -> dict[str, Any]:
     """Convert a row into a row of CALLS; fields that a call lacks stay as they are.
 
     What LangSmith writes about its own trace is left out.

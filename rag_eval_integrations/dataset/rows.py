@@ -339,7 +339,7 @@ def score_labelled(
         return _unlabelled(labelled, metrics, speaks)
     labelling = _reconciled(labelled, raw_labels)
     if raw_keys and labelling.labels is not None:
-        labels = _as_recorded(labelling.labels, raw_labels)
+        labels = _with_raw_keys(labelling.labels, raw_labels)
         labelling = labelling.model_copy(update={"labels": labels})
     scored = score_labelling(labelled.call, labelling, metrics, speaks=speaks)
     if labelled.row_key is not None:
@@ -372,7 +372,7 @@ def score_gold(labelled: Labelled, trace: Trace) -> Evaluation:
         scores = trace.score(labelled.call, labelling, by)
     else:
         raw = trace.formulas == "ragbench"
-        counted = _as_recorded(labels, raw_labels) if raw else labels
+        counted = _with_raw_keys(labels, raw_labels) if raw else labels
         scores = trace.numbers(labelled.call, counted, by)
     return Evaluation.model_construct(
         id=call.id,
@@ -388,7 +388,7 @@ def score_gold(labelled: Labelled, trace: Trace) -> Evaluation:
 
 
 def _reconciled(labelled: Labelled, raw_labels: Labels) -> Labelling:
-    """Clean the labels of a row; without any where there is nothing to judge."""
+    """Return a labelling with cleaned labels; without labels where there is nothing to judge."""
     update: dict[str, Any] = {"labels": reconcile(raw_labels, labelled.call)}
     nothing = nothing_to_judge(labelled.call)
     if nothing is not None:
@@ -396,8 +396,8 @@ def _reconciled(labelled: Labelled, raw_labels: Labels) -> Labelling:
     return labelled.labelling.model_copy(update=update)
 
 
-def _as_recorded(labels: Labels, raw_labels: Labels) -> Labels:
-    """Take the key lists as they were written, with repeats and unknown keys."""
+def _with_raw_keys(labels: Labels, raw_labels: Labels) -> Labels:
+    """Put the key lists back as they were recorded, with repeats and unknown keys."""
     names = (
         "all_relevant_sentence_keys",
         "all_utilized_sentence_keys",
@@ -460,7 +460,7 @@ def ragbench_row(evaluation: Evaluation) -> dict[str, Any] | None:
         "question": evaluation.question,
         "documents": [document.text for document in call.documents],
         "response": evaluation.response,
-        **{name: _text(evaluation.metadata.get(name)) for name in _NAMED},
+        **{name: _text_or_none(evaluation.metadata.get(name)) for name in _NAMED},
         "annotating_model_name": evaluation.judge.model or evaluation.judge.name,
         "documents_sentences": by_document,
         "response_sentences": [_pair(sentence) for sentence in evaluation.sentences.claims],
@@ -505,5 +505,5 @@ def _pair(sentence: Sentence) -> list[str]:
     return [sentence.key, sentence.text]
 
 
-def _text(value: object) -> str | None:
+def _text_or_none(value: object) -> str | None:
     return value if isinstance(value, str) else None

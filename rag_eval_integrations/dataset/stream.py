@@ -271,7 +271,7 @@ def _check_arguments(calls: object, evaluator: object) -> None:
 
 
 def _ahead(evaluator: RagEvaluator, max_concurrency: int) -> int:
-    """Return how many calls may be begun beyond `max_concurrency` without a request more."""
+    """Return how many calls to begin beyond `max_concurrency` to keep a limited judge busy."""
     requests = evaluator.max_concurrency
     return 0 if requests is None or requests > max_concurrency else math.ceil(requests / _READY)
 
@@ -482,7 +482,7 @@ class Processes:
 
 
 def _until_failure(items: Iterable[T], failures: list[Exception]) -> Iterator[T]:
-    """Yield the items; what their iterable raises ends them, and is added to the failures."""
+    """Yield items until their iterable raises, and append its exception to `failures`."""
     try:
         yield from items
     except Exception as error:  # noqa: BLE001 -- raised by the caller, later
@@ -508,7 +508,7 @@ def _in_process(
 
 @dataclass(frozen=True)
 class OfLines:
-    """Evaluates calls, also where they are lines of a file."""
+    """Evaluates calls, given as objects or as lines of a file."""
 
     evaluator: RagEvaluator
 

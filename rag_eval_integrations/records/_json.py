@@ -317,7 +317,7 @@ where no name is exact."""
 
 
 def rename_hint(given: Iterable[str], missing: Iterable[str]) -> str:
-    """Say which of the given fields are probably missing ones: "write `query` as `question`".
+    """Suggest renames of given fields to missing ones: "write `query` as `question`".
 
     Names of other tools count, and similar spellings. Empty if there is none.
     """
@@ -341,7 +341,7 @@ def is_finite(number: float) -> bool:
 
 
 def is_amount(value: object, *, or_zero: bool = False) -> bool:
-    """Tell whether a value is a finite number above 0, or from 0; a bool is none."""
+    """Tell whether a value is a finite number above 0, or from 0; a bool is not."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
         return False
     return value > 0 or (or_zero and value == 0)
@@ -397,7 +397,7 @@ def parse_object(line: str | bytes) -> dict[str, Any]:
 
 
 def check_schema(content: dict[str, Any]) -> None:
-    """Take `"schema"` out of a line of any file but EVALS; a line may leave it out.
+    """Check `"schema"` in a line of any file but EVALS, and remove it; it may be absent.
 
     Raises:
         InputError: another version's.
@@ -422,7 +422,7 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def objects_in(text: str) -> Iterator[Any]:
-    """Yield the objects of a JSON array, or one after the other; an error for what is none.
+    """Yield the objects of a JSON array, or one after the other; an error for another value.
 
     Raises:
         JSONDecodeError: the text breaks off, or goes on where it should end.
@@ -456,7 +456,7 @@ def objects_in(text: str) -> Iterator[Any]:
 
 
 def _without_nan(text: str, place: int, error: InputError) -> tuple[Any, int]:
-    """Decode an object, with null for a field that is NaN, as in a frame; and return its end.
+    """Decode an object with null for each field that is NaN; return it and its end.
 
     The error stands for one with another constant, or with NaN further inside.
     """
@@ -474,7 +474,7 @@ def _without_nan(text: str, place: int, error: InputError) -> tuple[Any, int]:
 
 @contextmanager
 def as_input_error() -> Iterator[None]:
-    """Let what a row or an object of a user's raises be an `InputError`."""
+    """Turn every exception in the `with` block into an `InputError`."""
     try:
         with contained:
             yield

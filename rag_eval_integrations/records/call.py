@@ -97,7 +97,7 @@ def framework_of(value: object) -> str | None:
 
 
 def adapted(value: object, adapters: Mapping[Kind, str]) -> Any:
-    """Make our own object from a framework's; None when the table has none of its classes.
+    """Convert a framework's object by a table of classes; None for any other object.
 
     The adapter's module is imported then.
 
@@ -237,7 +237,7 @@ class Capture(Record):
 
 
 def _as_document(value: object) -> object:
-    """Make a document of a text or of a framework's object; keep a dict of its fields.
+    """Make a document of a text or a framework's object; a dict of fields stays as it is.
 
     Raises:
         ValueError: it is none of these.
@@ -270,7 +270,7 @@ _ROLES = {"human": "user", "ai": "assistant"}
 
 
 def _list_of(things: str) -> BeforeValidator:
-    """Return a validator that refuses a text or mapping in place of a list.
+    """Make a validator that refuses a text or mapping in place of a list.
 
     It accepts any other iterable.
     """
@@ -307,7 +307,7 @@ def _no_empty_id(name: str) -> str:
 
 
 def _numbers_of_documents(numbers: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
-    """Return numbers in order, each once; refuse one that no document has."""
+    """Return document numbers sorted, each once; refuse one that no document has."""
     documents = info.data.get("documents")
     if documents is not None and any(number >= len(documents) for number in numbers):
         raise ValueError(f"should be numbers of the {len(documents)} documents, counted from 0")
@@ -474,7 +474,7 @@ class RagCall(Record):
 
 
 def call_of(call: RagCall | None, fields: Mapping[str, Any]) -> RagCall:
-    """Return the call that was given, or make the one with these fields.
+    """Return the given call, or make one of the given fields.
 
     Raises:
         ConfigurationError: there are both, or neither, or it is not a `RagCall`.
@@ -525,7 +525,7 @@ class SentencizedCall(Record):
 
 @dataclass(slots=True, eq=False)
 class EndedCall:
-    """What capture has read of a call, which needs none of the app's objects any more.
+    """An ended call, captured without the app's objects; makes its record on demand.
 
     Finding the documents in the prompt and hashing the texts is a third of what capture adds to a
     call: an evaluator in the background leaves that to its own thread.

@@ -20,7 +20,7 @@ _ONE_VALUE = "Wilson, one value seen"
 
 
 class Made(NamedTuple):
-    """The properties that scores share that may be averaged together."""
+    """The key under which scores are averaged: name, comparable provenance and method."""
 
     name: str
     """Name of the score."""
@@ -220,7 +220,7 @@ _STEPS = 200
 
 
 def makers_of(evaluation: Evaluation) -> Iterator[tuple[Made, Score]]:
-    """Yield an evaluation's scores with what they share with those that they are averaged with.
+    """Yield each score of an evaluation behind the key under which it is averaged.
 
     In the order of the scores, also those without a value.
     """
@@ -235,7 +235,7 @@ def makers_of(evaluation: Evaluation) -> Iterator[tuple[Made, Score]]:
 
 @dataclass
 class Means:
-    """Running means over evaluations; scores made differently are kept apart.
+    """Running means over evaluations, one per score and maker.
 
     A common mean of different judges, prompts, formulas or estimators would have no meaning.
     """

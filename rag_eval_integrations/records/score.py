@@ -53,7 +53,7 @@ class By(Record):
     """Name, hash and number of rows of the calibration of its estimate; None without one."""
 
     def comparable(self) -> By:
-        """Return what scores have in common that may be averaged together.
+        """Return the provenance without the fields that may differ among averaged scores.
 
         That is all but `splitter`, `windows` and the parts of `prompt_version` that tell which
         sections a call's prompt had: they differ from call to call, and the meaning does not.
@@ -193,7 +193,7 @@ _MADE_BY = {
 
 
 def score_hint(name: object, names: Iterable[str]) -> str:
-    """Say which score may be meant by a name that is none, and which scores there are.
+    """Suggest a valid score for an unknown name, and list all scores.
 
     For another tool's name it is our nearest score, else a score with a similar name; if there is
     none, up to 20 scores are listed.
@@ -217,7 +217,7 @@ def score_hint(name: object, names: Iterable[str]) -> str:
 
 
 def metric_hint(name: str, known: Iterable[str]) -> str:
-    """Say which metric or score may be meant by a name that is no metric; empty if none is near.
+    """Suggest a valid metric or score for an unknown name; empty if none is similar.
 
     It ends so that more words can follow.
     """
@@ -232,7 +232,7 @@ _MOST_NAMES = 20
 
 
 class Scores(dict[str, Score]):
-    """Scores by name; asked for another one, it says which it has."""
+    """A mapping of scores by name, whose `KeyError` lists the names."""
 
     __slots__ = ()
 
@@ -453,7 +453,7 @@ class Evaluation(Record):
         Only for JSON; for Python the fields stay as they are.
         """
         row = handler(self)
-        return {"schema": EVALS_SCHEMA, **_factored(row)} if info.mode == "json" else row
+        return {"schema": EVALS_SCHEMA, **_hoist_shared(row)} if info.mode == "json" else row
 
     @model_validator(mode="before")
     @classmethod
@@ -499,8 +499,8 @@ def _other_schema(schema: object) -> InputError:
     return SchemaError(why, field="schema")
 
 
-def _factored(row: dict[str, Any]) -> dict[str, Any]:
-    """Move what all scores share from them into the row: fields of `by`, and first warnings.
+def _hoist_shared(row: dict[str, Any]) -> dict[str, Any]:
+    """Move the fields of `by` and the warnings that all scores share into the row.
 
     What says nothing more is left out: `passed` where it is None, and a raw value like the value.
     The scores are changed in place; a row without scores is returned as it is.

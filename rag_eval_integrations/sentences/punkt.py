@@ -394,7 +394,7 @@ def _ends(decided: _Decided, text: str, begun: int, end: End, block: Block) -> b
     if marks == ".":
         if before.endswith((". ", ".\xa0")):
             return decided[_ELLIPSIS, following]
-        return decided[_first(_WORD, before[::-1])[::-1], following]
+        return decided[_leading_match(_WORD, before[::-1])[::-1], following]
     if not marks.strip(".…"):
         return decided[_ELLIPSIS, following]
     if not _is_small(following):
@@ -408,8 +408,8 @@ def _is_small(following: str) -> bool:
     return following.islower() and following.lstrip("([{")[:1].isalpha()
 
 
-def _first(pattern: re.Pattern[str], text: str) -> str:
-    """Return what a pattern matches at the beginning; empty for nothing."""
+def _leading_match(pattern: re.Pattern[str], text: str) -> str:
+    """Return what a pattern matches at the start of a text; empty without a match."""
     match = pattern.match(text)
     return match[0] if match else ""
 

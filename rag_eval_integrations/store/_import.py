@@ -57,7 +57,7 @@ _REFUSALS = "SELECT rowid, uid, at, why, calls FROM refusal WHERE rowid > ? ORDE
 
 
 class _Place(NamedTuple):
-    """The last rows of a file that are in the store."""
+    """How far a file has been imported: the last rows that are in the store."""
 
     call: int = 0
     refusal: int = 0
@@ -126,7 +126,7 @@ class SpoolImport:
             if time.time() - status.st_mtime > _ABANDONED:
                 remove(path)
             return 0
-        closed = not _is_written(path)  # looked at before reading: nothing comes after that
+        closed = not _has_live_writer(path)  # looked at before reading: nothing comes after that
         added = 0
         uri = f"{path.as_uri()}?mode=rw"  # never made anew
         with closing(sqlite3.connect(uri, 1.0, isolation_level=None, uri=True)) as file:
@@ -275,8 +275,8 @@ def _refusal(n: int, uid: Any, at: Any, why: Any, calls: Any) -> Refusal | None:
         return None
 
 
-def _is_written(path: Path) -> bool:
-    """Tell whether the writer of a file lives and has not closed it."""
+def _has_live_writer(path: Path) -> bool:
+    """Tell whether the process that writes a file still lives and has it open."""
     life = path.with_name(path.name + LIFE)
     if not life.exists():
         return False

@@ -84,7 +84,7 @@ def means_of(rows: Sequence[Any], since: float, step: float) -> list[MeanOfPerio
 
 
 def _with_unscored(means: list[MeanOfPeriod]) -> list[MeanOfPeriod]:
-    """Add the calls without a value to the total of those with one, where one judge made these.
+    """Count calls without a value under the only maker with values, if there is one.
 
     Else, they are returned unchanged.
     """
@@ -95,7 +95,7 @@ def _with_unscored(means: list[MeanOfPeriod]) -> list[MeanOfPeriod]:
 
 
 def _maker_text(maker: Made) -> str:
-    """Write a maker as the text of its row."""
+    """Write a maker as JSON, the text of its row."""
     by = maker.by.model_dump(exclude_none=True)
     return json.dumps([maker.name, maker.method, by], sort_keys=True)
 

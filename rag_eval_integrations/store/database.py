@@ -258,7 +258,7 @@ class Store(ReadableStore):
             seconds=outcome.seconds,
             usd=evaluation.usage.cost_usd,
             judge=_storable(evaluation.judge.name),
-            failing=_failing(evaluation),
+            failing=_failing_verdict(evaluation),
             line=to_line(evaluation),
         ).first()
         if row is None:
@@ -383,7 +383,7 @@ def _storable(text: str | None) -> str | None:
     return None if text is None else whole_text(text.replace("\0", "\ufffd"))[:2_000]
 
 
-def _failing(evaluation: Evaluation) -> str | None:
-    """Name what is wrong with a call, as its verdict counts it; None if nothing is."""
+def _failing_verdict(evaluation: Evaluation) -> str | None:
+    """Return the verdict of an evaluation if it is a failing one; else None."""
     verdict = outcome(evaluation)
     return verdict if verdict in FAILING else None

@@ -78,7 +78,7 @@ def call_of(spans: Iterable[Span]) -> RagCall | str:
         return "without a root span"
     if roots[0].kind == "retriever" and len(roots) == 1:
         return "of a retriever alone"
-    searches = _outermost_retrievers(roots, ordered) or _passed_on(ordered)
+    searches = _outermost_retrievers(roots, ordered) or _passing_spans(ordered)
     if not searches:
         retrieved = any(span.kind == "retriever" for span in ordered)
         return "whose retrievers hold no documents" if retrieved else "without a retriever"
@@ -181,7 +181,7 @@ def _question_of(roots: Sequence[Span], models: Sequence[Span], searches: Sequen
         if root.kind != "embedding" and (question := question_in(root.input)):
             return question
     said = [turn.content for model in models[:1] for turn in model.messages if turn.role == "user"]
-    texts = [document.text for span in searches for document in _read(span)]
+    texts = [document.text for span in searches for document in _documents_of(span)]
     if said and not any(text in said[-1] for text in texts if len(text) >= _TELLING):
         return said[-1].strip()
     return next(filter(None, (question_in(span.input) for span in searches)), "")
@@ -248,8 +248,8 @@ def _outermost_retrievers(roots: Sequence[Span], spans: Sequence[Span]) -> list[
     return sorted(searches, key=lambda span: places[span.id])
 
 
-def _passed_on(spans: Sequence[Span]) -> list[Span]:
-    """Return the spans that passed documents on beside other fields, as if they had retrieved.
+def _passing_spans(spans: Sequence[Span]) -> list[Span]:
+    """Return the spans that returned documents beside other fields, as a retriever would.
 
     What tools returned counts as documents, where they are documents or nothing else was exported.
     """
@@ -282,8 +282,8 @@ def _returned_by_tools(output: object, *, texts: bool) -> list[Any]:
     return documents
 
 
-def _read(span: Span) -> list[Document]:
-    """Read the documents of a span; a score that stands in the metadata counts."""
+def _documents_of(span: Span) -> list[Document]:
+    """Read the documents of a span, with a score that stands in the metadata."""
     documents = []
     items = documents_from(span.documents or [], "documents")
     for document in RagCall("", items, None).documents:  # which reads frameworks' documents
@@ -302,13 +302,13 @@ def _documents(searches: Sequence[Span], spans: Sequence[Span]) -> list[Document
     first: dict[tuple[str, str | None], Document] = {}
     texts: set[str] = set()
     for span in searches:
-        for document in _read(span):
+        for document in _documents_of(span):
             key = document.text, document.id
             if key not in first and not (document.id is None and document.text in texts):
                 first[key] = document
                 texts.add(document.text)
     for span in spans:
-        for document in _read(span) if span.kind == "reranker" else ():
+        for document in _documents_of(span) if span.kind == "reranker" else ():
             key = document.text, document.id
             if key in first and document.score is not None:
                 first[key] = first[key].model_copy(update={"score": document.score})

@@ -69,7 +69,7 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """Which traces of a tool are asked for."""
+    """A query for a tool's traces: project, start and filter."""
 
     ask: Callable[[Callable[[], Any]], Any]
     """Calls a function that makes a request, again after a failure that may pass."""

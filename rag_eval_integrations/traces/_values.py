@@ -178,15 +178,15 @@ def documents_from(value: object, where: str) -> list[Any]:
         inside = (value[name] for name in ("documents", "nodes") if name in value)
         rows = _of_columns(value)
         value = next(inside, [value] if rows is None else rows)
-    items = _items(value, where, "documents")
+    items = _items_of(value, where, "documents")
     if len(items) == 1 and isinstance(items[0], list) and not where.endswith(SENTENCES):
         is_document = _is_scored(items[0]) or _is_titled(items[0])
         items = items if is_document else items[0]  # a batch of one question
     return [_document(item, f"{where}[{index}]") for index, item in enumerate(items)]
 
 
-def _items(value: object, where: str, kind: str) -> list[Any]:
-    """Return a list of items, also from a cell that holds one."""
+def _items_of(value: object, where: str, kind: str) -> list[Any]:
+    """Return a list of items, or the items of a cell; refuse anything else."""
     if isinstance(value, str):
         cell = list_in(value, where)
         value = value if cell is None else cell
@@ -223,11 +223,11 @@ def _document(item: Any, where: str, score: Any = None) -> Any:
         names = ", ".join(f"`{key:.40}`" for key in list(map(str, fields))[:20]) or "nothing"
         why = f"is not a document: it has {names}, and no text under {', '.join(_TEXTS[:4])}"
         raise InputError(why, field=where)
-    return _made_of(fields, name, fields.get("score") if score is None else score)
+    return _document_fields(fields, name, fields.get("score") if score is None else score)
 
 
-def _made_of(fields: Mapping[str, Any], name: str, score: Any) -> dict[str, Any]:
-    """Make a document's fields of another tool's: text, id, metadata and score.
+def _document_fields(fields: Mapping[str, Any], name: str, score: Any) -> dict[str, Any]:
+    """Convert the fields of a tool's document to ours: text, id, metadata and score.
 
     Its other fields become metadata, but not those of a node.
     """
@@ -273,7 +273,7 @@ def _are_sentences(item: Any) -> bool:
 
 
 def _is_labelled(texts: list[str]) -> bool:
-    """Tell whether two texts may be an id or a title, and a text."""
+    """Tell whether two texts look like an id or title and the text of a document."""
     return len(texts) == 2 and not _END.search(texts[0])
 
 
@@ -319,7 +319,7 @@ def ids_from(value: object, where: str) -> list[Any] | None:
     """
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
-    ids = _items(value, where, 'ids, such as ["a", "b"]')
+    ids = _items_of(value, where, 'ids, such as ["a", "b"]')
     return [id_from(label) for label in ids]
 
 
@@ -330,7 +330,7 @@ def numbers_from(value: object, where: str) -> list[Any]:
         InputError: it is not a list.
     """
     is_empty = value is None or (isinstance(value, str) and not value.strip())
-    return [] if is_empty else _items(value, where, "numbers of documents, such as [2, 3]")
+    return [] if is_empty else _items_of(value, where, "numbers of documents, such as [2, 3]")
 
 
 def id_from(value: Any) -> Any:
@@ -392,12 +392,12 @@ def messages_in(value: object) -> list[Any]:
         value = value["messages"]
     if not isinstance(value, list | tuple) or not value:
         return []
-    messages = [message for item in value for message in _exchange(item)]
+    messages = [message for item in value for message in _messages_of_turn(item)]
     return [] if _message(messages[0]) is None else messages
 
 
-def _exchange(item: Any) -> list[Any]:
-    """Return the messages of a question with its answer, as deepeval 2 writes a turn."""
+def _messages_of_turn(item: Any) -> list[Any]:
+    """Return the two messages of a turn as deepeval 2 writes it; other items as they are."""
     fields = fields_of(item) or {}
     asked, answer = fields.get("input"), fields.get("actual_output", fields.get("actualOutput"))
     if not (isinstance(asked, str) and isinstance(answer, str)):
@@ -452,7 +452,7 @@ def turns_from(value: object, where: str) -> list[dict[str, str]] | None:
     if value is None or value == "":
         return None
     turns: list[tuple[str, str]] = []
-    for index, item in enumerate(_items(value, where, "messages")):
+    for index, item in enumerate(_items_of(value, where, "messages")):
         pair = isinstance(item, list | tuple) and [type(part) for part in item] == [str, str]
         if not pair:
             turns.append(_turn(item, f"{where}[{index}]"))
@@ -564,11 +564,11 @@ def as_json(value: Any, *, keep: bool = True, depth: int = 0) -> Any:
         value = sorted(value, key=str)
     if isinstance(value, list | tuple):
         return [item for item in map(inner, value) if item is not _GONE]
-    return _plain_object(value, inner, value if keep else _GONE)
+    return _json_scalar(value, inner, value if keep else _GONE)
 
 
-def _plain_object(value: Any, inner: Callable[[Any], Any], other: Any) -> Any:
-    """Return a date, UUID or array as a plain value; `other` for anything else.
+def _json_scalar(value: Any, inner: Callable[[Any], Any], other: Any) -> Any:
+    """Convert a date, UUID or array to the types of JSON; `other` for anything else.
 
     None for missing values (`NaT`, `NA`).
     """
