@@ -71,7 +71,7 @@ def assert_scores(
 
 
 def is_of_scores(error: BaseException) -> bool:
-    """Tell whether `assert_scores` raised an error: it did not come from the app or the test.
+    """Tell whether an assertion error comes from `assert_scores`.
 
     Only an `AssertionError` raised in its own frame counts, not one from what it calls.
     """

@@ -101,7 +101,7 @@ def scored_alone(call: RagCall, metrics: Sequence[CallMetric]) -> dict[tuple[str
 
 
 def outcome_of(call: RagCall, metric: Metric, make: Callable[[], Sequence[Score]]) -> Outcome:
-    """Run a metric; whatever its code raises is the outcome."""
+    """Run a metric; an exception of its code becomes an `EvaluationError`."""
     try:
         with contained:
             return Measured(given_by(metric, make()))
@@ -170,7 +170,7 @@ def _by_of_model(model: ModelBase, call: SentencizedCall) -> By:
 
 
 def given_by(metric: Metric, scores: Sequence[Score]) -> tuple[Score, ...]:
-    """Return the scores that a metric gave, after checking that they are sound and its own.
+    """Return a metric's scores, after checking that they are sound and its own.
 
     Raises:
         ConfigurationError: see `as_promised`.
@@ -200,7 +200,7 @@ def nothing_to_judge(call: SentencizedCall) -> tuple[UnscoredCode, str] | None:
 
 
 def about_reference(call: SentencizedCall, reference: SentencizedCall) -> SentencizedCall:
-    """Make the call of which a judge labels the reference: it stands where the response did.
+    """Return a call whose response is the reference, for a judge to label.
 
     Documents of earlier turns are left out: recall is the retriever's.
 

@@ -39,7 +39,7 @@ _JOINED = re.compile(
 """A joiner, or a non-joiner, where the signs around it need one."""
 
 
-class _Written(dict[int, str]):
+class _Escapes(dict[int, str]):
     """Character code → how it is written; filled as characters appear."""
 
     def __missing__(self, code: int) -> str:
@@ -54,7 +54,7 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-_WRITTEN = _Written()
+_ESCAPES = _Escapes()
 
 
 def visible(text: str) -> str:
@@ -67,20 +67,20 @@ def visible(text: str) -> str:
     if "\u200c" in text or "\u200d" in text:
         pieces = _JOINED.split(text)  # every second one is a joiner that may stay
         escaped = "".join(
-            piece if place % 2 else piece.translate(_WRITTEN) for place, piece in enumerate(pieces)
+            piece if place % 2 else piece.translate(_ESCAPES) for place, piece in enumerate(pieces)
         )
     else:
-        escaped = text.translate(_WRITTEN)
+        escaped = text.translate(_ESCAPES)
     return _LONE_SELECTOR.sub(lambda match: _escaped(match[0]), escaped)
 
 
 def hanging(text: str) -> str:
-    """Make a text visible, and indent its further lines, so that none of them looks like ours."""
+    """Escape a text, and indent its further lines, so that none of them looks like ours."""
     return visible(text).replace("\n", "\n  ")
 
 
 def one_line(text: str, width: int | None = None) -> str:
-    """Make a text visible on one line: white space becomes single spaces.
+    """Escape a text on one line: white space becomes single spaces.
 
     Args:
         text: the text.

@@ -360,8 +360,8 @@ class RagEvaluator:
             return _Asked(await self._label(call) if response else None)
         import asyncio  # noqa: PLC0415  # as above
 
-        labelled = self._label(call) if response else _nothing()
-        referred = self._label_reference(call) if reference else _nothing()
+        labelled = self._label(call) if response else _no_request()
+        referred = self._label_reference(call) if reference else _no_request()
         measured = asyncio.gather(*(self._measure(call, metric) for metric in of_models))
         return _Asked(*await asyncio.gather(labelled, referred, measured))
 
@@ -441,7 +441,7 @@ class RagEvaluator:
     # --- Metrics that ask a model
 
     def _model_for(self, metric: ModelMetric) -> Any:
-        """Return the model that a metric asks: its own, or the judge's; or the judge itself."""
+        """Return what a metric asks: its own model, else the judge's, else the judge itself."""
         if metric.judge is not None:
             return _with_retries(metric.judge)
         if self._model is None and metric.takes_any_judge:
@@ -497,7 +497,7 @@ def _unpickled(
     return evaluator
 
 
-async def _nothing() -> None:
+async def _no_request() -> None:
     """Return None, in place of a request that is not needed."""
     return None
 

@@ -233,7 +233,7 @@ def _properties(evaluation: Evaluation, number: int) -> list[tuple[str, object]]
 
 
 def _failed(words: str) -> BaseException:
-    """Make the failure of a test, to be raised `from None`: pytest would show both errors."""
+    """Make a test's failure, to be raised `from None`: pytest would show both errors."""
     return pytest.fail.Exception(words, pytrace=False)
 
 
@@ -339,7 +339,7 @@ def pytest_runtest_makereport(
 
 
 def _failure(state: _State, call: pytest.CallInfo[None]) -> str | None:
-    """Return the message of a test that its scores failed; None of one that failed otherwise."""
+    """Return the message of a test that failed by its scores; None if by anything else."""
     from rag_eval_integrations._asserting import is_of_scores  # noqa: PLC0415  # when used
 
     error = None if call.excinfo is None else call.excinfo.value

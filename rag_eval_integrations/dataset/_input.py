@@ -1,7 +1,7 @@
 """Reads files of rows: JSON lines, other JSON, CSV, Parquet, each also gzipped or a FIFO.
 
-Every reader yields the number of a row and the row, or the reason why it is none: a bad row is an
-error in its place, not the end. Lines and cells are bounded, so a line that never ends, a quote
+Every reader yields the number of a row and the row, or the error of a bad one: it stands in its
+place, and is not the end. Lines and cells are bounded, so a line that never ends, a quote
 that is never closed and a gzip bomb take no more memory than one long row.
 """
 
@@ -172,7 +172,7 @@ def copied(source: Any) -> BinaryIO:
 
 
 def unpacked(stream: BinaryIO) -> BinaryIO:
-    """Return a file's decompressed bytes if it is gzipped, else the file itself."""
+    """Return a reader of the decompressed bytes of a gzipped file; else the file itself."""
     zipped = stream.read(2) == b"\x1f\x8b"
     stream.seek(0)
     if not zipped:
@@ -286,7 +286,7 @@ def lines_from(
     """Read each row as a `Line`; a bad row is an error in its place, not the end.
 
     Args:
-        rows: number of each row, and the row or why it is none.
+        rows: number of each row, and the row or its error.
         read: makes a value of a row, or raises `InputError`.
         unit: what the number counts.
         source: the file, for the error.
@@ -317,7 +317,7 @@ def lines_from(
 
 Format = Literal["jsonl", "json", "csv", "parquet"]
 Numbered = Iterator[tuple[int, Any]]
-"""Numbers of rows from 1, and the rows or why they are none. A row of CSV has that of its line."""
+"""Numbers of rows from 1, and the rows or their errors. A row of CSV has its line's number."""
 
 SUFFIXES: dict[str, Format] = {
     ".csv": "csv",

@@ -78,7 +78,7 @@ class Population(NamedTuple):
 
     @classmethod
     def of(cls, row_keys: Iterable[str]) -> Population:
-        """Describe calls; one that occurs twice counts twice."""
+        """Describe the calls that can be drawn; a repeated call counts each time."""
         ordered = sorted(row_keys)
         return cls(len(ordered), hashlib.sha256("\n".join(ordered).encode()).hexdigest())
 

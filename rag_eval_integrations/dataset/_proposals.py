@@ -72,7 +72,7 @@ def proposals(row: Mapping[str, Any], missing: Sequence[str]) -> list[tuple[str,
 
 
 def holds(ours: str, value: object) -> bool:
-    """Tell whether a value reads as texts for a field of a call."""
+    """Tell whether a value can be read as texts for a field of a call."""
     try:
         if ours != "documents":
             text = said_from(value, "")

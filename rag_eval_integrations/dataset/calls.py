@@ -93,7 +93,7 @@ def read_calls(
         tell: called with the mapping in words; by default it is logged.
 
     Yields:
-        One `Line` for each row, in order: its call, or why it is none. Memory stays flat, but for
+        One `Line` for each row, in order: its call, or its error. Memory stays flat, but for
         JSON that is not one row per line, which is read at once.
 
     Raises:

@@ -327,7 +327,7 @@ class EvaluationFile:
     def _note_earlier_rows(self, source: int) -> None:
         """Note where the rows of an earlier run are, to be taken over.
 
-        Those with an error, and lines that are none, are counted as stale: they are made again.
+        Those with an error, and lines that are not rows, are counted as stale: they are made again.
 
         Raises:
             ConfigurationError: there are lines and no evaluation, one in another version's format,
@@ -522,7 +522,7 @@ def score_column(name: str) -> str:
 
 
 def table_of(lines: Iterable[str], names: Sequence[str] = ()) -> Any:
-    """Make the table of some evaluations.
+    """Make an Arrow table of lines of EVALS, with a column for each score.
 
     Args:
         lines: lines of EVALS.

@@ -501,7 +501,7 @@ def _unsupported(evaluation: Evaluation, labels: Labels) -> list[str]:
 
 
 def _pair(sentence: Sentence) -> list[str]:
-    """Return a sentence as RAGBench writes it: key and text."""
+    """Return a sentence as RAGBench writes it: a pair of key and text."""
     return [sentence.key, sentence.text]
 
 

@@ -155,7 +155,7 @@ class Document(Record):
     """The retriever's score, on the retriever's own scale."""
     header: Text | None = None
     """What the model was shown in front of the text, such as LlamaIndex's metadata. It is shown to
-    the judge, and is none of the document's sentences."""
+    the judge, and is not one of the document's sentences."""
 
     @property
     def shown(self) -> str:
@@ -240,7 +240,7 @@ def _as_document(value: object) -> object:
     """Make a document of a text or a framework's object; a dict of fields stays as it is.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: it is anything else.
     """
     if isinstance(value, str):
         return Document(text=value)
@@ -255,7 +255,7 @@ def as_turn(value: object) -> object:
     """Make a turn of a pair of role and content; keep a turn, or a dict of its fields.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: it is anything else.
     """
     if isinstance(value, tuple | list) and list(map(type, value)) == [str, str]:
         role, content = value
@@ -525,7 +525,7 @@ class SentencizedCall(Record):
 
 @dataclass(slots=True, eq=False)
 class EndedCall:
-    """An ended call, captured without the app's objects; makes its record on demand.
+    """An ended call as captured, without the app's own objects; makes the record of it.
 
     Finding the documents in the prompt and hashing the texts is a third of what capture adds to a
     call: an evaluator in the background leaves that to its own thread.

@@ -376,12 +376,12 @@ def _paragraphs(lines: Lines, first: int, stop: int, marker: int) -> Iterable[Bl
 def _merge_continued(
     lines: Lines, first: int, stop: int, marker: int, body: int, kind: BlockKind
 ) -> Iterator[Block]:
-    """Merge blocks of several lines that continue one sentence, and yield them."""
+    """Yield the blocks of several lines, merging those that continue a sentence."""
     facts, start, end = lines.facts, lines.start, lines.end
     # A marker on a line of its own belongs to the words below it, as does a line that hangs.
     alone = marker == len(lines.words[first])
     indent = lines.indent(first) if marker else None
-    full = _full_lines(lines, first, stop)
+    full = _wrapped_lines(lines, first, stop)
     begun, reads_on = first, False
     for number in range(first + 1, stop):
         above, below = facts[number - 1], facts[number]
@@ -405,8 +405,8 @@ def _merge_continued(
     yield start[begun], body, end[stop - 1], kind
 
 
-def _full_lines(lines: Lines, first: int, stop: int) -> Collection[int]:
-    """Return the lines that were wrapped; none when the text was not.
+def _wrapped_lines(lines: Lines, first: int, stop: int) -> Collection[int]:
+    """Return the lines that were wrapped; empty for a text that was not.
 
     A line was wrapped if the next word would not have fitted. Since this also holds for lists of
     short lines, at least a third of the lines must begin with a lower-case letter (or with a

@@ -128,7 +128,7 @@ def without_citations(call: SentencizedCall) -> SentencizedCall:
 
 
 def _mentions(call: SentencizedCall, response: str) -> Iterator[_Mention]:
-    """Yield what may be a citation, in order."""
+    """Yield the markers that may be citations, in order."""
     documents = call.call.documents
     names = _names(documents)
     code = [match.span() for match in _CODE.finditer(response)] if "`" in response else []

@@ -375,7 +375,7 @@ def _has_letter(text: str, start: int, stop: int) -> bool:
 
 
 def _ends(decided: _Decided, text: str, begun: int, end: End, block: Block) -> bool:
-    """Decide about a mark that also occurs inside sentences."""
+    """Tell whether a mark that also occurs inside of sentences ends one."""
     mark, closing, stop, begins, _ = end
     if text[begins] in OPENERS:
         begins = min(after_markers(text, begins), block[2])
@@ -448,7 +448,7 @@ class _Model:
 
 
 class _Decided(dict[tuple[str, str], bool]):
-    """Decisions within one text, by the word before a mark and the one after it."""
+    """Cached decisions of a text, by the words before and after a mark."""
 
     def __init__(self, model: _Model) -> None:
         self._model = model

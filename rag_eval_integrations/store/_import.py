@@ -225,7 +225,7 @@ class _Reading:
         return not self._rows("SELECT 1 FROM sqlite_master") and self.fault is None
 
     def _following(self, sql: str, last: int) -> list[Any]:
-        """Return rows behind the last one, as long as their numbers follow each other."""
+        """Return the rows after the last one, up to the first gap in their numbers."""
         rows = self._rows(sql, last, _BATCH)
         for place, row in enumerate(rows):
             if row[0] != last + 1 + place:
@@ -234,7 +234,7 @@ class _Reading:
         return rows
 
     def _sound(self, rows: list[Any]) -> list[SpooledCall]:
-        """Return the calls of rows that are as a spool writes them, and count them."""
+        """Return the calls of rows that a spool can have written, and count them."""
         calls = [call for row in rows if (call := _call(*row)) is not None]
         self._calls += len(calls)
         return calls

@@ -49,7 +49,7 @@ class ClaimedCall(NamedTuple):
     """Whether a worker held it until its lease was over: it may have ended with that worker."""
 
     def call(self) -> RagCall:
-        """Read the call.
+        """Return the call, parsed from its line.
 
         Raises:
             InputError: another version wrote it, and this one does not know its fields.

@@ -265,7 +265,7 @@ def _passing_spans(spans: Sequence[Span]) -> list[Span]:
 
 
 def _returned_by_tools(output: object, *, texts: bool) -> list[Any]:
-    """Return what tools returned to the last question: documents, and with `texts` also texts."""
+    """Return documents that tools returned to the last question; with `texts`, texts as well."""
     documents: list[Any] = []
     for item in messages_in(output):
         fields = fields_of(item) or {}
@@ -370,11 +370,13 @@ def _context(
         ]
         unused = tuple([d for d, place in zip(documents, places, strict=True) if place is None])
         results = [turn.content for turn in turns[0][0] if turn.role == "tool"]
-        return _Context(prompt_documents, "prompt", unused, _earlier(results, prompt_documents))
+        return _Context(
+            prompt_documents, "prompt", unused, _earlier_documents(results, prompt_documents)
+        )
     return _Context(documents, "retriever", (), [])
 
 
-def _earlier(results: Sequence[str], documents: Sequence[Document]) -> list[Document]:
+def _earlier_documents(results: Sequence[str], documents: Sequence[Document]) -> list[Document]:
     """Return what tools returned in earlier turns, without the text of this turn's documents."""
     older = []
     for result in dict.fromkeys(results):

@@ -99,12 +99,12 @@ def calls_in(
     that had no span for the longest time end. A later span of such a trace is an error.
 
     Args:
-        rows: number of each row, and the row or why it is none.
+        rows: number of each row, and the row or its error.
         reader: reads the rows.
         tell: called once with the numbers, when the last row has been read.
 
     Yields:
-        The number of a trace's first row and its call; or the number of a row and why it is none.
+        The number of a trace's first row and its call; or the number of a row and its error.
     """
     traces = Traces(reader)
     for number, row in rows:
