@@ -69,7 +69,7 @@ def fields_of(value: object) -> Mapping[Any, Any]:
     return {**own, **free} if isinstance(free, Mapping) else own
 
 
-def answer_among(texts: Iterable[tuple[str, str]], written: Sequence[str]) -> str | None:
+def answer_among(texts: Iterable[tuple[str, str]], model_texts: Sequence[str]) -> str | None:
     """Return the only text with a name of an answer; else the one that a model wrote last.
 
     That is the text that equals what the latest model wrote, else the only one that holds the text
@@ -77,7 +77,7 @@ def answer_among(texts: Iterable[tuple[str, str]], written: Sequence[str]) -> st
 
     Args:
         texts: name and text of the values among which the answer is.
-        written: what models wrote, the last one at the end.
+        model_texts: what models wrote, the last one at the end.
     """
     left = [
         (name, text)
@@ -88,10 +88,10 @@ def answer_among(texts: Iterable[tuple[str, str]], written: Sequence[str]) -> st
     if len(named) == 1:
         return named.pop()
     values = {text.strip(): text for _, text in left}
-    for wrote in reversed(written):
+    for wrote in reversed(model_texts):
         if wrote.strip() in values:
             return values[wrote.strip()]
-    last = written[-1].strip() if written else ""
+    last = model_texts[-1].strip() if model_texts else ""
     around = [text for text in values.values() if last in text] if len(last) >= _TELLING else []
     return around[0] if len(around) == 1 else None
 
@@ -110,6 +110,7 @@ def citations_beside(result: object, answer: str) -> list[dict[str, object]]:
 
 
 def _citations(value: object, answer: str, depth: int) -> Iterator[dict[str, object]]:
+    """Yield the citations inside of a result."""
     if isinstance(value, list | tuple):
         last = value[-1:] if value and hasattr(value[-1], "content") else value[:_MOST_CITED]
         for item in last if depth < _DEEPEST else ():
@@ -141,7 +142,7 @@ def _annotated(block: Mapping[str, Any], answer: str) -> Iterator[dict[str, obje
 
 
 def _source_of(entry: object) -> tuple[int | str] | None:
-    """Return what a citation names, as a tuple, for 0 is a number like others; None if nothing."""
+    """Return the source that a citation names, in a tuple of one; None if it names nothing."""
     if isinstance(entry, int | str):
         return (entry,)
     fields = fields_of(entry)

@@ -71,7 +71,7 @@ def assert_scores(
 
 
 def is_of_scores(error: BaseException) -> bool:
-    """Tell whether `assert_scores` raised an error: it did not come from the app or the test.
+    """Tell whether an assertion error comes from `assert_scores`.
 
     Only an `AssertionError` raised in its own frame counts, not one from what it calls.
     """
@@ -204,7 +204,7 @@ def _message(failed: list[tuple[Evaluation, list[tuple[Score, float]]]], checked
     for evaluation, failures in failed[:_MOST_EVALUATIONS]:
         words = [line for score, minimum in failures for line in _lines(evaluation, score, minimum)]
         keys = keys or any(line.startswith(_DEEP) for line in words)
-        lines += [_head(evaluation), *words]
+        lines += [_heading(evaluation), *words]
     if len(failed) > _MOST_EVALUATIONS:
         lines.append(f"and {len(failed) - _MOST_EVALUATIONS} more evaluations")
     if keys:
@@ -217,14 +217,14 @@ def _message(failed: list[tuple[Evaluation, list[tuple[Score, float]]]], checked
 def _first_line(failed: list[tuple[Evaluation, list[tuple[Score, float]]]], checked: int) -> str:
     """Say what fails on one line, which is all that a runner's list of failures shows."""
     if checked == 1:
-        return ", ".join(_figure(score, minimum) for score, minimum in failed[0][1])
+        return ", ".join(_shortfall(score, minimum) for score, minimum in failed[0][1])
     counts = Counter(score.name for _, failures in failed for score, _ in failures)
     named = ", ".join(f"{one_line(name, 100)} in {count}" for name, count in counts.items())
     return f"{len(failed)} of {checked} evaluations fail: {named}"
 
 
-def _figure(score: Score, minimum: float) -> str:
-    """Say what a score is instead of at least its minimum."""
+def _shortfall(score: Score, minimum: float) -> str:
+    """Write the value that is below a minimum, or why there is none."""
     name = one_line(score.name, 100)
     if score.value is not None:
         return f"{name} {_below(score.value, minimum)} < {minimum:g}"
@@ -236,7 +236,7 @@ def _figure(score: Score, minimum: float) -> str:
 _DEEP = "    "
 
 
-def _head(evaluation: Evaluation) -> str:
+def _heading(evaluation: Evaluation) -> str:
     """Introduce a failed evaluation: question, id, judge and error."""
     judge = one_line(evaluation.judge.name, 60)
     head = f"“{one_line(evaluation.question, 200)}” (id {one_line(evaluation.id, 100)}"
@@ -250,8 +250,8 @@ def _head(evaluation: Evaluation) -> str:
 def _lines(evaluation: Evaluation, score: Score, minimum: float) -> Iterator[str]:
     """Write a failed score with its reason and the sentences behind it."""
     reason = f": {one_line(score.reason, _OF_A_REASON)}" if score.reason else ""
-    yield f"  {_figure(score, minimum)}{reason}"
-    sentences = list(_sentences(evaluation, score))
+    yield f"  {_shortfall(score, minimum)}{reason}"
+    sentences = list(_lowering_sentences(evaluation, score))
     yield from sentences[:_MOST_SENTENCES]
     if len(sentences) > _MOST_SENTENCES:
         yield f"{_DEEP}and {len(sentences) - _MOST_SENTENCES} more sentences"
@@ -265,28 +265,28 @@ def _below(value: float, minimum: float) -> str:
     return f"{value:.{digits}f}"
 
 
-def _sentences(evaluation: Evaluation, score: Score) -> Iterator[str]:
-    """Yield what a score is low for, as far as its evidence names it.
+def _lowering_sentences(evaluation: Evaluation, score: Score) -> Iterator[str]:
+    """Yield the sentences that lower a score, as far as its evidence names them.
 
     Unsupported sentences with their contradictions; for context relevance, documents without a
     relevant sentence; for others, relevant sentences that were not used.
     """
     proof = score.evidence or {}
-    for sentence in _list(proof.get("unsupported")):
+    for sentence in _as_list(proof.get("unsupported")):
         if isinstance(sentence, dict):
             why = str(sentence.get("explanation") or "")
-            conflicts = map(str, _list(sentence.get("contradictions")))
+            conflicts = map(str, _as_list(sentence.get("contradictions")))
             if untold := ", ".join(each for each in conflicts if each not in why):
                 why = f"{why.rstrip('.')}; {untold}" if why else untold
             yield _sentence(
                 _SUPPORT.get(str(sentence.get("support")), "not supported"), sentence, why
             )
     if score.name == "context_relevance":
-        for number in _list(proof.get("documents_without_relevant")):
+        for number in _as_list(proof.get("documents_without_relevant")):
             yield f"{_DEEP}nothing relevant in document {_document(evaluation, number)}"
     else:
         texts = {sentence.key: sentence.text for sentence in evaluation.sentences.documents}
-        for key in _list(proof.get("relevant_unused_keys")):
+        for key in _as_list(proof.get("relevant_unused_keys")):
             if isinstance(key, str):
                 yield _sentence("relevant but unused", {"key": key, "text": texts.get(key)}, "")
 
@@ -308,6 +308,6 @@ def _document(evaluation: Evaluation, number: object) -> str:
     return f"{place} ({one_line(name, 100)})" if name else str(place)
 
 
-def _list(value: object) -> list[object]:
-    """Return a value that is a list or a tuple as a list; else an empty one."""
+def _as_list(value: object) -> list[object]:
+    """Return a list or a tuple as a list; an empty one for any other value."""
     return list(value) if isinstance(value, list | tuple) else []

@@ -103,13 +103,13 @@ class LineFile:
         """Append data as a whole or not at all; return the size before."""
         size = os.fstat(self._file).st_size
         try:
-            written = os.write(self._file, data)
+            count = os.write(self._file, data)
         except OSError as error:
             raise _target.readable(error, self.path) from error
-        if written < len(data):  # a full disk: the next write would say so, but half a line is here
+        if count < len(data):  # a full disk: the next write would say so, but half a line is here
             self.truncate(size)
             raise OSError(
-                f"{self.path}: only {written} of {len(data)} bytes could be written and were taken "
+                f"{self.path}: only {count} of {len(data)} bytes could be written and were taken "
                 "back; is the disk full?"
             )
         return size

@@ -86,14 +86,14 @@ def _before() -> None:
 
 
 def _after_in_parent() -> None:
-    """Tell the observers, in the parent after a fork."""
+    """Notify the observers after a fork, in the parent."""
     while _forking:
         _forking.pop().after_fork_in_parent()
     _lock.release()
 
 
 def _after_in_child() -> None:
-    """Tell all observers, in the child of a fork."""
+    """Notify the observers after a fork, in the child."""
     global _lock, _pid
     _lock = threading.RLock()
     _forking.clear()

@@ -28,9 +28,13 @@ class PromptPlace(NamedTuple):
     """False for a document that is cut, changed or escaped, or that might be the question."""
 
 
+Places = list[PromptPlace | None]
+"""The place of each text; None for a text that was not found."""
+
+
 def reached(
     texts: Sequence[str], prompt: str, question: str, earlier: Sequence[str] = ()
-) -> list[PromptPlace | None]:
+) -> Places:
     """Find each text in the prompt, whatever its whitespace.
 
     A place is given to one text only, longest first: a short document is not found inside a longer
@@ -54,9 +58,9 @@ def reached(
     # it is: prompts nearly always hold documents verbatim.
     if all(place or not text for place, text in zip(places, texts, strict=True)):
         return places
-    normal, shown = [_normal(text) for text in texts], _normal(prompt)
+    normal, normal_prompt = [_normal(text) for text in texts], _normal(prompt)
     asked = tuple(map(_normal, others))
-    places = _find(normal, shown, asked, accept_heads=True)
+    places = _find(normal, normal_prompt, asked, accept_heads=True)
     many = len(_ESCAPES) * places.count(None)
     searched = [_Prompt(each, many) for each in dict.fromkeys((prompt, _unfolded(prompt)))]
     known: dict[str, int | None] = {}
@@ -69,7 +73,7 @@ def reached(
                 places[i] = PromptPlace(start, whole=False)
     lost = {i: text for i, text in enumerate(normal) if text and places[i] is None}
     if lost:
-        rest = Unclaimed(shown, _accounted_for(normal, places, shown, asked))
+        rest = Unclaimed(normal_prompt, _claimed_spans(normal, places, normal_prompt, asked))
         changed = any(place and not place.whole for place in places)
         placed = [text for text, place in zip(normal, places, strict=True) if place]
         for i, start in rest.traces(lost, placed, changed=changed).items():
@@ -77,21 +81,21 @@ def reached(
     return places
 
 
-def _accounted_for(
+def _claimed_spans(
     texts: Sequence[str], places: Sequence[PromptPlace | None], prompt: str, others: Sequence[str]
 ) -> list[tuple[int, int]]:
     """Return the spans of a prompt that hold the found texts, the question and earlier turns."""
     spans = []
     for text, place in zip(texts, places, strict=True):
         if place:
-            length = len(text) if place.whole else _same(text, prompt, place.start)
+            length = len(text) if place.whole else _common_length(text, prompt, place.start)
             spans.append((place.start, place.start + length))
     quoted = _occurrences({shape for text in others for shape in _shapes(text)}, prompt)
     return [*spans, *zip(quoted.starts, quoted.ends, strict=True)]
 
 
-def _same(text: str, prompt: str, start: int) -> int:
-    """Return how many characters of a text are at a place of the prompt."""
+def _common_length(text: str, prompt: str, start: int) -> int:
+    """Count the characters that a text has in common with a place of the prompt."""
     length = min(len(text), len(prompt) - start)
     low = 0
     while low < length:  # O(log n) comparisons in C
@@ -111,14 +115,12 @@ def in_order(texts: Iterable[str], prompt: str, question: str) -> bool:
     return _in_order(texts, prompt, (question,)) is not None
 
 
-def _in_order(
-    texts: Iterable[str], prompt: str, others: Sequence[str]
-) -> list[PromptPlace | None] | None:
+def _in_order(texts: Iterable[str], prompt: str, others: Sequence[str]) -> Places | None:
     """Find the texts one after the other, the usual case; None when they are not in order.
 
     Ten times as fast as `_find`.
     """
-    places: list[PromptPlace | None] = []
+    places: Places = []
     end = 0
     for text in texts:
         # A short text might be part of a word: `_find` looks closer.
@@ -186,7 +188,7 @@ class _Prompt:
         return self.text.find(text, begin)
 
 
-def _free(text: str, prompt: _Prompt, taken: Sequence[_Taken], begin: int = 0) -> int | None:
+def _free_place(text: str, prompt: _Prompt, taken: Sequence[_Taken], begin: int = 0) -> int | None:
     """Find a text in a prompt, at the first place that is not taken and not inside a word.
 
     None if there is no such place.
@@ -230,13 +232,13 @@ def _occurrences(texts: Iterable[str], prompt: str) -> _Taken:
 
 def _find(
     texts: Sequence[str], prompt: str, others: Sequence[str], *, accept_heads: bool = False
-) -> list[PromptPlace | None]:
+) -> Places:
     """Find each text in the prompt, the longest first, without overlaps; None for one not there.
 
     A text that the question holds has to stand outside of the question, too. With `accept_heads`,
     texts may be cut, or stand without their headers.
     """
-    places: list[PromptPlace | None] = [None] * len(texts)
+    places: Places = [None] * len(texts)
     taken = _Taken()
     searched = _Prompt(prompt, len(texts))
     quoted: dict[tuple[str, ...], _Taken] = {}
@@ -252,13 +254,13 @@ def _find(
         if containing and containing not in quoted:
             quoted[containing] = _occurrences(containing, prompt)
         blocked = (taken, quoted[containing]) if containing else (taken,)
-        start = None if begin is None else _free(text, searched, blocked, begin)
+        start = None if begin is None else _free_place(text, searched, blocked, begin)
         whole = start is not None
         after[text] = None if start is None else start + len(text)
         if start is None and text == others[0] and asked_at is not None:
             # An entry of a FAQ: if the prompt holds it twice, one is likely to be the document.
-            start = _free(text, searched, (taken,), asked_at)
-            if start is not None and _free(text, searched, (), start + len(text)) is None:
+            start = _free_place(text, searched, (taken,), asked_at)
+            if start is not None and _free_place(text, searched, (), start + len(text)) is None:
                 start = None
             asked_at = None if start is None else start + len(text)
         if start is not None:
@@ -275,7 +277,7 @@ def _find_cut(
     texts: Sequence[str],
     searched: _Prompt,
     others: Sequence[str],
-    places: list[PromptPlace | None],
+    places: Places,
     taken: _Taken,
 ) -> None:
     """Find the texts of which the prompt holds only the beginning, and add their places.
@@ -293,7 +295,7 @@ def _find_cut(
         if all(places[i] for i in numbers):
             continue
         numbers.sort(key=lambda i: texts[i])
-        shared = _shared(texts[i] for i in numbers)
+        shared = _shared_lengths(texts[i] for i in numbers)
         enough = {i: max(_HEAD, min(shared[texts[i]] + _TELLING, len(texts[i]))) for i in numbers}
         lost = [i for i in numbers if places[i] is None]
         containing = [other for other in others if head in other]
@@ -306,25 +308,24 @@ def _find_cut(
             longest = max(len(texts[i]) for i in lost)
             # Texts that agree with the prompt the longest are next to it in alphabetical order.
             near = bisect_left(lost, prompt[start : start + longest], key=lambda i: texts[i])
-            agree, best = max(
-                (_same(texts[i], prompt, start), i) for i in lost[max(0, near - 1) : near + 1]
-            )
+            beside = lost[max(0, near - 1) : near + 1]
+            agree, best = max((_common_length(texts[i], prompt, start), i) for i in beside)
             if agree >= enough[best]:
                 taken.take(start, start + _HEAD)
                 places[best] = PromptPlace(start, whole=False)
                 lost.remove(best)
 
 
-def _shared(texts: Iterable[str]) -> dict[str, int]:
-    """Return for every text how many characters at its start another one has; -1 if it is alone."""
+def _shared_lengths(texts: Iterable[str]) -> dict[str, int]:
+    """Return for each text the length of the beginning that another one has; -1 if alone."""
     distinct = sorted(set(texts))
-    same = [_same(text, other, 0) for text, other in pairwise(distinct)]
+    same = [_common_length(text, other, 0) for text, other in pairwise(distinct)]
     return dict(zip(distinct, map(max, [-1, *same], [*same, -1]), strict=True))
 
 
 def _behind_headers(texts: Sequence[str]) -> list[str]:
-    """Return of each text what follows the words that others begin with; empty without them."""
-    shared = _shared(texts)
+    """Return each text without the words that other texts begin with, too."""
+    shared = _shared_lengths(texts)
     return [text[text.rfind(" ", 0, max(shared[text], 0)) + 1 or len(text) :] for text in texts]
 
 
@@ -369,7 +370,7 @@ def _escaped(text: str, prompt: _Prompt, others: Sequence[str]) -> int | None:
         shape = escape(text)
         if shape != text and prompt.find(shape) >= 0:
             quoted = _occurrences(map(escape, containing), prompt.text)
-            if (start := _free(shape, prompt, (quoted,))) is not None:
+            if (start := _free_place(shape, prompt, (quoted,))) is not None:
                 return start
     return None
 
@@ -408,7 +409,7 @@ def headers(
     Returns:
         Number of a text → its header, for those that have one.
     """
-    marks = [_marks(each) for each in metadata]
+    marks = [_marks_of(each) for each in metadata]
     in_front: dict[int, str] = {}
     for message in messages if any(marks) else ():
         spans = []
@@ -427,52 +428,52 @@ def headers(
         for start, end, i in sorted(spans):
             space = message[max(claimed, start - _HEADER_CHARACTERS) : start]
             if i >= 0 and marks[i] and not space.isspace():
-                header = _header(space, marks[i], marks[before] if before >= 0 else ())
+                header = _header_before(space, marks[i], marks[before] if before >= 0 else ())
                 if header:
                     in_front.setdefault(i, header)
             claimed, before = max(claimed, end), i
     return in_front
 
 
-def _marks(metadata: Mapping[str, object]) -> list[Mark]:
-    """Return the entries that are a text or a number, with the last part of a path as one more."""
+def _marks_of(metadata: Mapping[str, object]) -> list[Mark]:
+    """Return metadata entries that are a text or number; a path's last part is one more."""
     marks = []
     for key, value in metadata.items():
-        shown = str(value).strip().lower() if type(value) in (str, int, float) else ""
-        if shown:
-            marks.append((key.lower().replace("_", " "), shown))
-        if last := shown.rpartition("/")[2] if "/" in shown else "":
+        mark = str(value).strip().lower() if type(value) in (str, int, float) else ""
+        if mark:
+            marks.append((key.lower().replace("_", " "), mark))
+        if last := mark.rpartition("/")[2] if "/" in mark else "":
             marks.append(("", last))
     return marks
 
 
-def _header(space: str, own: Sequence[Mark], other: Sequence[Mark]) -> str | None:
-    """Return the lines of a space in front of a text, from the first that is of its metadata."""
+def _header_before(space: str, own: Sequence[Mark], other: Sequence[Mark]) -> str | None:
+    """Return the lines in front of a text, from the first that has its metadata."""
     whole = space.lower()
     if not any([value in whole for _, value in own]):  # the usual case
         return None
     lines = [line for line in space.splitlines() if line.strip()][-_HEADER_LINES:]
     footer = _AHEAD.split(space, maxsplit=1)[0].splitlines()
     for n, line in enumerate(lines):
-        entry = _entry(line, own)
+        entry = _from_metadata(line, own)
         low = entry.lower()
-        says = sum(_says(low, *mark) for mark in own)
-        theirs = sum(_says(low, *mark) for mark in other)
+        says = sum(_has_mark(low, *mark) for mark in own)
+        theirs = sum(_has_mark(low, *mark) for mark in other)
         if says and says + (entry not in footer) > theirs:
             return "\n".join([entry, *lines[n + 1 :]]).strip()
     return None
 
 
-def _entry(line: str, own: Sequence[Mark]) -> str:
-    """Return a line from the JSON object or dict on in which a text's metadata stands."""
+def _from_metadata(line: str, own: Sequence[Mark]) -> str:
+    """Cut a line to the JSON object or dict that holds a text's metadata."""
     low = line.lower()
-    found = [low.find(value) for _, value in own if len(value) >= _TELLING_VALUE]
-    begin = line.rfind("{", 0, min([place for place in found if place >= 0], default=0))
+    places = [low.find(value) for _, value in own if len(value) >= _TELLING_VALUE]
+    begin = line.rfind("{", 0, min([place for place in places if place >= 0], default=0))
     return line[begin:] if begin > 0 and ('"' in line[:begin] or "'" in line[:begin]) else line
 
 
-def _says(line: str, name: str, value: str) -> bool:
-    """Return whether a line has a value that tells by itself, or an entry's name and value."""
+def _has_mark(line: str, name: str, value: str) -> bool:
+    """Tell whether a line has an entry's name and value, or a value that is telling alone."""
     if len(value) >= _TELLING_VALUE and not value.replace(".", "").isdigit() and value in line:
         return True
     start = line.replace("_", " ").find(name) if name else -1
@@ -521,7 +522,7 @@ class Unclaimed:
     def traces(
         self, texts: Mapping[int, str], known: Sequence[str] = (), *, changed: bool
     ) -> dict[int, int]:
-        """Find the texts of which pieces are in the rest.
+        """Find texts of which the unclaimed parts hold only pieces.
 
         A piece counts for one text only: the one with the largest share of its pieces found. A
         piece that several texts have, such as a common title, counts for none that has others.
@@ -538,17 +539,16 @@ class Unclaimed:
         letters = {number: _letters(text) for number, text in texts.items()}
         every = 1 + sum(map(len, letters.values())) // (_PIECE * _MOST_PIECES)
         every_piece = {number: _pieces(text, every) for number, text in letters.items()}
-        pieces = _own(letters, every_piece, [_pieces(_letters(text), every) for text in known])
-        there = self._lookup([*pieces.values(), *every_piece.values()])
-        share = {
-            number: sum(piece in there for piece in some) / len(some)
-            for number, some in pieces.items()
-            if some
-        }
+        others = [_pieces(_letters(text), every) for text in known]
+        pieces = _own_pieces(letters, every_piece, others)
+        there = self._present([*pieces.values(), *every_piece.values()])
+        share: dict[int, float] = {}
+        for number, some in pieces.items():
+            if some:
+                share[number] = sum(piece in there for piece in some) / len(some)
         begins: dict[int, int] = {}
-        for number in sorted(
-            share, key=lambda number: (len(pieces[number][0]) < _PIECE, -share[number])
-        ):
+        likeliest = sorted(share, key=lambda i: (len(pieces[i][0]) < _PIECE, -share[i]))
+        for number in likeliest:
             some = pieces[number]
             short = len(some[0]) < _PIECE
             here = [piece for piece in some if piece in there and piece in self._letters]
@@ -558,17 +558,14 @@ class Unclaimed:
                 changed = True
         return begins
 
-    def _lookup(self, all_pieces: Iterable[list[str]]) -> set[str]:
-        """Return the pieces that are in the rest."""
+    def _present(self, all_pieces: Iterable[list[str]]) -> set[str]:
+        """Return the pieces that the unclaimed parts hold."""
         pieces = {piece for some in all_pieces for piece in some}
         letters = self._letters
         if len(pieces) * len(letters) > _PIECES_BY_SEARCHING:
             known = {letters[i : i + _PIECE] for i in range(len(letters) - _PIECE + 1)}
-            return {
-                piece
-                for piece in pieces
-                if (piece in known if len(piece) == _PIECE else piece in letters)
-            }
+            whole = {piece for piece in pieces if len(piece) == _PIECE}
+            return whole & known | {piece for piece in pieces - whole if piece in letters}
         return {piece for piece in pieces if piece in letters}
 
     def _take(self, here: list[str], pieces: list[str]) -> int:
@@ -599,12 +596,12 @@ def _pieces(letters: str, every: int) -> list[str]:
     return list(dict.fromkeys([letters[i : i + _PIECE] for i in starts]))
 
 
-def _own(
+def _own_pieces(
     letters: Mapping[int, str],
     pieces: Mapping[int, list[str]],
     others: Iterable[Iterable[str]],
 ) -> dict[int, list[str]]:
-    """Leave out the pieces that several texts have: a common title tells nothing by itself.
+    """Return the pieces that only one text has: a common title tells nothing by itself.
 
     A text that has no other pieces keeps them if it is part of another text, else has its end.
     """

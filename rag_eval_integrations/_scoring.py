@@ -1,7 +1,7 @@
-"""From labels to an `Evaluation`: the last steps of the flow, without a judge or a model.
+"""From labels to an `Evaluation`: the last steps of the flow, behind the judge.
 
     Labelling ─▶ score, by `LabelMetric` ─▶ Evaluation
-    what a `ModelMetric` has measured ──────────▲
+    what a `ModelMetric` measures, by its model ─▲
 
 A metric that fails leaves the others their scores: `Outcome` is what one metric gave for one call.
 """
@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rag_eval_integrations._contain import EscapedError, contained, words_of
+from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations._visible import logger_of
-from rag_eval_integrations.errors import ConfigurationError, JudgeError
+from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
 from rag_eval_integrations.judges.suspicion import Suspicion
-from rag_eval_integrations.metrics import CallMetric, LabelMetric, Measured, Metric
+from rag_eval_integrations.metrics import CallMetric, LabelMetric, Measured, Metric, ModelMetric
 from rag_eval_integrations.metrics.metric import as_promised
 from rag_eval_integrations.metrics.trace.formulas import NOTHING_RETRIEVED
 from rag_eval_integrations.models import ModelBase
@@ -100,7 +101,7 @@ def scored_alone(call: RagCall, metrics: Sequence[CallMetric]) -> dict[tuple[str
 
 
 def outcome_of(call: RagCall, metric: Metric, make: Callable[[], Sequence[Score]]) -> Outcome:
-    """Run a metric; whatever its code raises is the outcome."""
+    """Run a metric; an exception of its code becomes an `EvaluationError`."""
     try:
         with contained:
             return Measured(given_by(metric, make()))
@@ -112,7 +113,7 @@ _OWN = __name__.partition(".")[0]
 
 
 def is_own(part: object) -> bool:
-    """Whether a judge or metric is the library's, whose records are sound."""
+    """Tell whether a judge or metric is the library's own, whose records need no check."""
     return type(part).__module__.partition(".")[0] == _OWN
 
 
@@ -137,8 +138,39 @@ def _content(value: object) -> object:
     return value
 
 
+async def measured_by(metric: ModelMetric, call: SentencizedCall, model: Any) -> Measured:
+    """Have a metric ask a model about a call, and check what the metric returned.
+
+    A reply that cannot be read makes the scores unscored.
+    """
+    try:
+        with suppress_capture(), contained:
+            given = _with_sentences(call) if metric.takes_any_judge else call.call
+            measured: object = await metric.measure(given, model)
+    except JudgeOutputError as error:  # a bad reply is not a model that does not answer
+        by = _by_of_model(model, call)
+        scores = metric.unscored("judge_output_invalid", words_of(error), by)
+        usage = Usage() if error.usage is None else error.usage
+        return Measured(given_by(metric, scores), usage)
+    if not isinstance(measured, Measured) or not isinstance(measured.usage, Usage):
+        kind = type(measured).__name__
+        raise JudgeError(f"the metric returned {kind} instead of a Measured with its Usage")
+    usage = measured.usage if is_own(metric) else sound(measured.usage)
+    return Measured(given_by(metric, measured.scores), usage)
+
+
+def _with_sentences(call: SentencizedCall) -> RagCall:
+    """Return the call as if its sentences had been recorded with it."""
+    return call.call.model_copy(update={"sentences": call.sentences})
+
+
+def _by_of_model(model: ModelBase, call: SentencizedCall) -> By:
+    """Return the provenance of scores for which a metric asks a model."""
+    return By(judge=model.name, judge_version=model.version, splitter=call.splitter, windows=1)
+
+
 def given_by(metric: Metric, scores: Sequence[Score]) -> tuple[Score, ...]:
-    """Return the scores that a metric gave, after checking that they are sound and its own.
+    """Return a metric's scores, after checking that they are sound and its own.
 
     Raises:
         ConfigurationError: see `as_promised`.
@@ -168,7 +200,7 @@ def nothing_to_judge(call: SentencizedCall) -> tuple[UnscoredCode, str] | None:
 
 
 def about_reference(call: SentencizedCall, reference: SentencizedCall) -> SentencizedCall:
-    """Make the call of which a judge labels the reference: it stands where the response did.
+    """Return a call whose response is the reference, for a judge to label.
 
     Documents of earlier turns are left out: recall is the retriever's.
 
@@ -195,7 +227,7 @@ def about_reference(call: SentencizedCall, reference: SentencizedCall) -> Senten
 
 
 def _is_retrieval_alone(call: RagCall) -> bool:
-    """Whether a retriever was captured alone, without any answer."""
+    """Tell whether a retriever was captured alone, without any answer."""
     capture = call.capture
     if call.response is not None or capture is None or capture.status != "ok":
         return False
@@ -251,7 +283,7 @@ def maker_of(
         return By()
     if model is None:
         return by_of(call, labelling)
-    return By(judge=model.name, judge_version=model.version, splitter=call.splitter, windows=1)
+    return _by_of_model(model, call)
 
 
 def evaluation_of(
@@ -346,7 +378,9 @@ def evaluation_of(
 NO_CALL = RagCall(question="", documents=(), response=None)
 
 
-def bare(call: RagCall, metrics: Sequence[Metric], failure: EvaluationError) -> Evaluation:
+def failed_evaluation(
+    call: RagCall, metrics: Sequence[Metric], failure: EvaluationError
+) -> Evaluation:
     """Make the evaluation of a failed call without asking judge, splitter or metric."""
     reason = f"{failure.type}: {failure.message}"
     names = [name for metric in metrics for name in metric.names]

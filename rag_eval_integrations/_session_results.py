@@ -223,5 +223,5 @@ def _cell(text: str) -> str:
     """Write any text as a cell of a Markdown table, in which it is only text, line by line."""
     lines = text.split("\n")
     indents = ("&emsp;" * ((len(line) - len(line.lstrip(" "))) // 2) for line in lines)
-    shown = (inline(line, in_table=True, most=None) for line in lines)
-    return "<br>".join(map("".join, zip(indents, shown, strict=True)))
+    cells = (inline(line, in_table=True, most=None) for line in lines)
+    return "<br>".join(map("".join, zip(indents, cells, strict=True)))

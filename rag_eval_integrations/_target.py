@@ -50,7 +50,7 @@ def kind(mode: int) -> str:
 
 
 def readable(error: OSError, path: str | os.PathLike[str]) -> OSError:
-    """Make the same error with a message that reads well: the path, then why.
+    """Return the same error with a message that reads well: the path, then why.
 
     A folder that does not exist is named.
 
@@ -251,7 +251,7 @@ def _without_name(folder: Path, mode: int) -> int | None:
 
 
 def take_place(file: int, temporary: Path, path: Path, *, new: bool) -> None:
-    """Force an open file to the disk, and have it take the place of another, as `replacing` does.
+    """Sync an open file to the disk and rename it over another, as `replacing` does.
 
     Args:
         file: the file's descriptor.

@@ -39,22 +39,22 @@ _JOINED = re.compile(
 """A joiner, or a non-joiner, where the signs around it need one."""
 
 
-class _Written(dict[int, str]):
+class _Escapes(dict[int, str]):
     """Character code → how it is written; filled as characters appear."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
         acts = unicodedata.category(character) in _ACTING or _BLANK.match(character) is not None
-        written = _escaped(character) if acts and character != "\n" else character
-        self[code] = written
-        return written
+        text = _escaped(character) if acts and character != "\n" else character
+        self[code] = text
+        return text
 
 
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-_WRITTEN = _Written()
+_ESCAPES = _Escapes()
 
 
 def visible(text: str) -> str:
@@ -66,21 +66,21 @@ def visible(text: str) -> str:
         return text
     if "\u200c" in text or "\u200d" in text:
         pieces = _JOINED.split(text)  # every second one is a joiner that may stay
-        written = "".join(
-            piece if place % 2 else piece.translate(_WRITTEN) for place, piece in enumerate(pieces)
+        escaped = "".join(
+            piece if place % 2 else piece.translate(_ESCAPES) for place, piece in enumerate(pieces)
         )
     else:
-        written = text.translate(_WRITTEN)
-    return _LONE_SELECTOR.sub(lambda match: _escaped(match[0]), written)
+        escaped = text.translate(_ESCAPES)
+    return _LONE_SELECTOR.sub(lambda match: _escaped(match[0]), escaped)
 
 
 def hanging(text: str) -> str:
-    """Make a text visible, and indent its further lines, so that none of them looks like ours."""
+    """Escape a text, and indent its further lines, so that none of them looks like ours."""
     return visible(text).replace("\n", "\n  ")
 
 
 def one_line(text: str, width: int | None = None) -> str:
-    """Make a text visible on one line: white space becomes single spaces.
+    """Escape a text on one line: white space becomes single spaces.
 
     Args:
         text: the text.
@@ -97,11 +97,11 @@ def visible_traceback(error: BaseException) -> str:
     """Format an error and its causes; a message's further lines are indented."""
     chunks = traceback.TracebackException.from_exception(error).format()
     # A chunk that begins with white space is a frame, or the words between two errors.
-    shown = (
+    parts = (
         visible(chunk) if chunk[:1].isspace() else f"{hanging(chunk.removesuffix(chr(10)))}\n"
         for chunk in chunks
     )
-    return "".join(shown).removesuffix("\n")
+    return "".join(parts).removesuffix("\n")
 
 
 def kind_and_place(error: BaseException) -> str:
@@ -167,8 +167,8 @@ def _argument(value: object) -> object:
         text = str(value)
     except Exception:  # noqa: BLE001  # a foreign object: a log line must not fail the app
         return f"<{visible(type(value).__name__)} without text>"
-    written = visible(text).replace("\n", "\\n")
-    return value if written == text else written
+    escaped = visible(text).replace("\n", "\\n")
+    return value if escaped == text else escaped
 
 
 class LogOnce:

@@ -57,7 +57,7 @@ class ConfigurationError(RagEvalError, ValueError):
         from rag_eval_integrations._visible import visible  # noqa: PLC0415 -- for a mistake only
 
         value = _presentable(field, value)
-        message = f"`{field}`: {why}" if missing else f"`{field}` = {written(value)}: {why}"
+        message = f"`{field}`: {why}" if missing else f"`{field}` = {safe_text(value)}: {why}"
         # It may quote names of a file, also where nobody escapes.
         super().__init__(visible(message))
         self.field = field
@@ -81,8 +81,8 @@ def without_secrets(url: str) -> str:
 
     It need not be a valid URL: the scheme may be missing.
     """
-    shown = _USER.sub(r"\1***@", url)
-    return re.split(r"[?#]", shown, maxsplit=1)[0]
+    anonymous_url = _USER.sub(r"\1***@", url)
+    return re.split(r"[?#]", anonymous_url, maxsplit=1)[0]
 
 
 def _presentable(field: str, value: object) -> object:
@@ -97,7 +97,7 @@ def _presentable(field: str, value: object) -> object:
 
 
 def whole_number(field: str, value: object, least: int = 1, most: int | None = None) -> None:
-    """Refuse an argument that is not a whole number in a range; a bool is none.
+    """Refuse an argument that is not a whole number in a range; a bool is not one.
 
     Raises:
         ConfigurationError: it is not; names the argument and the range.
@@ -107,8 +107,8 @@ def whole_number(field: str, value: object, least: int = 1, most: int | None = N
         raise ConfigurationError(field, value, f"use a whole number from {least}{up_to}")
 
 
-def written(value: object, write: Callable[[object], str] = repr) -> str:
-    """Write a value as text; never raises."""
+def safe_text(value: object, write: Callable[[object], str] = repr) -> str:
+    """Return the text of a value, or of its type where writing it fails; never raises."""
     try:
         return write(value)
     except Exception:  # noqa: BLE001 -- 5,000 digits, 10,000 lists in lists, a user's `__repr__`

@@ -18,16 +18,16 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from rag_eval_integrations import _loop, _process
-from rag_eval_integrations._contain import contained, words_of
+from rag_eval_integrations._contain import contained
 from rag_eval_integrations._scoring import (
     Outcome,
     about_reference,
-    bare,
     evaluation_of,
+    failed_evaluation,
     failure_of,
-    given_by,
     is_own,
     maker_of,
+    measured_by,
     names_of,
     nothing_to_judge,
     outcome_of,
@@ -37,11 +37,7 @@ from rag_eval_integrations._scoring import (
 )
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations._visible import visible
-from rag_eval_integrations.errors import (
-    ConfigurationError,
-    JudgeError,
-    JudgeOutputError,
-)
+from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.judges import Judge, judge_from
 from rag_eval_integrations.judges._reconcile import reconcile
 from rag_eval_integrations.judges.judge import AnyJudge, JudgeBase, judge_base, judge_info
@@ -67,6 +63,7 @@ from rag_eval_integrations.records import (
     SentencizedCall,
     Usage,
 )
+from rag_eval_integrations.records.call import call_of
 from rag_eval_integrations.records.labels import UnscoredCode
 from rag_eval_integrations.records.score import metric_hint
 from rag_eval_integrations.sentences import Splitter, sentencize
@@ -129,12 +126,12 @@ class RagEvaluator:
             self._judge = judge_base(labeller)
             self._model = self._judge.model
         else:
-            self._model = _retried(labeller)
-            self.judge = self._judge = _asked_to_label(self._model)
+            self._model = _with_retries(labeller)
+            self.judge = self._judge = _judge_of(self._model)
         self.metrics: tuple[Metric, ...] = checked_metrics(
             [Trace()] if metrics is None else metrics, metric_named
         )
-        if splitter is not None and not _splits(splitter):
+        if splitter is not None and not _is_splitter(splitter):
             why = "use an object with a `name` and `spans(text)`, such as Punkt()"
             raise ConfigurationError("splitter", splitter, why)
         self.splitter: Splitter = _default_splitter() if splitter is None else splitter
@@ -168,7 +165,7 @@ class RagEvaluator:
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the arguments; a copy in another process starts without cached labels."""
         options = {"flags": self._speaks is not None}
-        return _made_again, (self.judge, self.metrics, self.splitter, options, self.fingerprint)
+        return _unpickled, (self.judge, self.metrics, self.splitter, options, self.fingerprint)
 
     @property
     def asks_models(self) -> bool:
@@ -232,7 +229,7 @@ class RagEvaluator:
             with contained:
                 return await self._evaluated(call, metrics)
         except Exception as error:  # noqa: BLE001 -- the boundary: a part that is not as it should
-            return bare(call, metrics, failure_of(call, "metrics", error))
+            return failed_evaluation(call, metrics, failure_of(call, "metrics", error))
 
     async def _evaluated(self, call: RagCall, metrics: Sequence[Metric]) -> Evaluation:
         """Split, judge and score a call.
@@ -363,8 +360,8 @@ class RagEvaluator:
             return _Asked(await self._label(call) if response else None)
         import asyncio  # noqa: PLC0415  # as above
 
-        labelled = self._label(call) if response else _nothing()
-        referred = self._label_reference(call) if reference else _nothing()
+        labelled = self._label(call) if response else _no_request()
+        referred = self._label_reference(call) if reference else _no_request()
         measured = asyncio.gather(*(self._measure(call, metric) for metric in of_models))
         return _Asked(*await asyncio.gather(labelled, referred, measured))
 
@@ -392,8 +389,8 @@ class RagEvaluator:
             # Two calls of the same text may have different recorded sentences, which `row_key` does
             # not cover.
             # Documents' names, which decide what a marker is, are not in it either.
-            shown = call.response if call is not whole else None
-            key = (call.call.row_key, call.splitter, call.call.sentences, shown)
+            judged_response = call.response if call is not whole else None
+            key = (call.call.row_key, call.splitter, call.call.sentences, judged_response)
             labelling = await self._labellings.get(key, ask)
             return labelling if asked else labelling.model_copy(update={"usage": Usage()})
         except Exception as error:  # noqa: BLE001 -- the boundary
@@ -444,9 +441,9 @@ class RagEvaluator:
     # --- Metrics that ask a model
 
     def _model_for(self, metric: ModelMetric) -> Any:
-        """Return the model that a metric asks: its own, or the judge's; or the judge itself."""
+        """Return what a metric asks: its own model, else the judge's, else the judge itself."""
         if metric.judge is not None:
-            return _retried(metric.judge)
+            return _with_retries(metric.judge)
         if self._model is None and metric.takes_any_judge:
             return self._judge
         if self._model is None:
@@ -468,57 +465,13 @@ class RagEvaluator:
             """Have the metric ask for this call, which then bears the usage."""
             nonlocal asked
             asked = True
-            return await self._measure_once(call, metric)
+            return await measured_by(metric, call, self._models[metric.names])
 
         try:
             measured = await self._measured.get(key, ask)
             return measured if asked else measured._replace(usage=Usage())
         except Exception as error:  # noqa: BLE001 -- the boundary
             return failure_of(call.call, "metrics", error, asked=asked)
-
-    async def _measure_once(self, call: SentencizedCall, metric: ModelMetric) -> Measured:
-        """Ask a metric's model, and check what the metric returned.
-
-        A reply that cannot be read makes the scores unscored.
-        """
-        try:
-            with suppress_capture(), contained:
-                given = _with_sentences(call) if metric.takes_any_judge else call.call
-                measured: object = await metric.measure(given, self._models[metric.names])
-        except JudgeOutputError as error:  # a bad reply is not a model that does not answer
-            by = maker_of(metric, call, self._unasked(None, ""), self._models)
-            scores = metric.unscored("judge_output_invalid", words_of(error), by)
-            usage = Usage() if error.usage is None else error.usage
-            return Measured(given_by(metric, scores), usage)
-        if not isinstance(measured, Measured) or not isinstance(measured.usage, Usage):
-            kind = type(measured).__name__
-            raise JudgeError(f"the metric returned {kind} instead of a Measured with its Usage")
-        usage = measured.usage if is_own(metric) else sound(measured.usage)
-        return Measured(given_by(metric, measured.scores), usage)
-
-
-def _with_sentences(call: SentencizedCall) -> RagCall:
-    """Return the call as if its sentences had been recorded with it."""
-    return call.call.model_copy(update={"sentences": call.sentences})
-
-
-def call_of(call: RagCall | None, fields: Mapping[str, Any]) -> RagCall:
-    """Return the call that was given, or make the one with these fields.
-
-    Raises:
-        ConfigurationError: there are both, or neither, or it is not a `RagCall`.
-        InputError: the fields do not make a call.
-    """
-    if (call is None) == (not fields):
-        why = "pass a RagCall, or its fields question=…, documents=…, response=…"
-        raise ConfigurationError("call", call, why, missing=True)
-    if call is None:
-        return RagCall(**fields)
-    if not isinstance(call, RagCall):
-        fields_of = "pass its fields question=…, documents=…, response=…"
-        why = f"should be a RagCall, not {type(call).__name__}; {fields_of}"
-        raise ConfigurationError("call", call, why, missing=True)
-    return call
 
 
 class _Asked(NamedTuple):
@@ -529,7 +482,7 @@ class _Asked(NamedTuple):
     measured: Sequence[Outcome] = ()
 
 
-def _made_again(
+def _unpickled(
     judge: Judge,
     metrics: tuple[Metric, ...],
     splitter: Splitter,
@@ -539,12 +492,12 @@ def _made_again(
     """Make an evaluator from its pickled parts, without its warnings."""
     with warnings.catch_warnings():  # told when the first one was made
         warnings.simplefilter("ignore", UserWarning)
-        made = RagEvaluator(judge, metrics, splitter=splitter, **options)
-    made.fingerprint = fingerprint  # a metric without a version has another one per process
-    return made
+        evaluator = RagEvaluator(judge, metrics, splitter=splitter, **options)
+    evaluator.fingerprint = fingerprint  # a metric without a version has another one per process
+    return evaluator
 
 
-async def _nothing() -> None:
+async def _no_request() -> None:
     """Return None, in place of a request that is not needed."""
     return None
 
@@ -564,21 +517,21 @@ def _content_key(call: RagCall) -> Hashable:
         return object()  # equal to no other key: the call shares no request
 
 
-def _retried(model: Model) -> ModelBase:
+def _with_retries(model: Model) -> ModelBase:
     """Return a model whose failed requests are retried."""
     from rag_eval_integrations.models.throttling.model import with_retries  # noqa: PLC0415  # 10 ms, for a model
 
     return with_retries(model)
 
 
-def _asked_to_label(model: ModelBase) -> JudgeBase:
+def _judge_of(model: ModelBase) -> JudgeBase:
     """Make a judge of a model."""
     from rag_eval_integrations.judges import LLMJudge  # noqa: PLC0415  # only for a model
 
     return LLMJudge(model)
 
 
-def _splits(thing: object) -> bool:
+def _is_splitter(thing: object) -> bool:
     """Tell whether an object is a splitter."""
     return not isinstance(thing, type) and callable(getattr(thing, "spans", None))
 

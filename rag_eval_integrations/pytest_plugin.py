@@ -87,7 +87,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @dataclass
 class _State:
-    """What is known of one test while it runs."""
+    """The evaluations and outcome of one test while it runs."""
 
     evaluations: list[Evaluation] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -204,7 +204,7 @@ class RagEvalFixture:
 
     def _call(self, call: RagCall | None, fields: Mapping[str, Any]) -> RagCall:
         """Make the call, with the test's name as its id."""
-        from rag_eval_integrations.evaluator import call_of  # noqa: PLC0415  # when used
+        from rag_eval_integrations.records.call import call_of  # noqa: PLC0415  # when used
 
         call = call_of(call, fields)
         self._state.calls += 1  # at once: several may be evaluated at the same time
@@ -233,7 +233,7 @@ def _properties(evaluation: Evaluation, number: int) -> list[tuple[str, object]]
 
 
 def _failed(words: str) -> BaseException:
-    """Make the failure of a test, to be raised `from None`: pytest would show both errors."""
+    """Make a test's failure, to be raised `from None`: pytest would show both errors."""
     return pytest.fail.Exception(words, pytrace=False)
 
 
@@ -339,7 +339,7 @@ def pytest_runtest_makereport(
 
 
 def _failure(state: _State, call: pytest.CallInfo[None]) -> str | None:
-    """Return the message of a test that its scores failed; None of one that failed otherwise."""
+    """Return the message of a test that failed by its scores; None if by anything else."""
     from rag_eval_integrations._asserting import is_of_scores  # noqa: PLC0415  # when used
 
     error = None if call.excinfo is None else call.excinfo.value

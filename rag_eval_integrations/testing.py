@@ -83,7 +83,7 @@ class ScriptedModel(ModelBase):
     @property
     def prompts(self) -> list[str]:
         """The messages of every request, joined to one text per request."""
-        return ["\n".join(m.content for m in request.messages) for request in self.requests]
+        return [_prompt_of(request) for request in self.requests]
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Answer with the next reply of the script.
@@ -108,6 +108,11 @@ class ScriptedModel(ModelBase):
             choices=(Choice(text=reply, finish_reason="stop"),) * request.n,
             usage=Usage(requests=1, prompt_tokens=1, completion_tokens=1),
         )
+
+
+def _prompt_of(request: CompletionRequest) -> str:
+    """Join the messages of a request to one text."""
+    return "\n".join(message.content for message in request.messages)
 
 
 def labels_reply(

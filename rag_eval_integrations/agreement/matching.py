@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.records._json import is_finite, shown
+from rag_eval_integrations.records._json import excerpt, is_finite
 
 
 class Baseline(NamedTuple):
@@ -142,9 +142,9 @@ def _number(row: Mapping[str, object], name: str) -> float | None:
     if value is None:
         return None
     if not isinstance(value, bool | int | float) or not is_finite(value):
-        raise InputError(f"should be a finite number, not {shown(value)}", field=name)
+        raise InputError(f"should be a finite number, not {excerpt(value)}", field=name)
     if abs(value) > _MOST:
-        raise InputError(f"should be a rating, and {shown(value)} is too large", field=name)
+        raise InputError(f"should be a rating, and {excerpt(value)} is too large", field=name)
     return float(value)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rag_eval_integrations.errors import ConfigurationError, written
+from rag_eval_integrations.errors import ConfigurationError, safe_text
 
 FILE = "rag-eval.toml"
 """The file of settings; in a `pyproject.toml` they are in `[tool.rag-eval]`."""
@@ -130,7 +130,7 @@ def defaults_of(settings: Settings, command: Any, context: Any) -> dict[str, Any
             value = [value]
         if is_nested or isinstance(value, bool) != bool(parameter.is_flag):
             kind = "true or false" if parameter.is_flag else "a text or a number"
-            raise settings.error(key, f"is {written(value)}; use {kind}")
+            raise settings.error(key, f"is {safe_text(value)}; use {kind}")
         defaults[parameter.name] = value
     return defaults
 
@@ -204,4 +204,4 @@ def _without_secrets(key: str, value: object) -> str:
             return address_of(value).name
         except ConfigurationError as error:
             return str(error.value)
-    return written(ConfigurationError(key, value, "").value, str)
+    return safe_text(ConfigurationError(key, value, "").value, str)

@@ -5,7 +5,7 @@ calls     `read_calls`: files, frames, data sets and lists ─▶ calls, bad row
 _input    files of JSON lines, other JSON, CSV and Parquet ─▶ their rows, bad ones included
 _labels_file  answers of people ─▶ rows of gold
 _evals    files of EVALS ─▶ evaluations; _sources: frames, data sets and lists ─▶ their rows
-_names    the names of fields in other tools; _ways: where they are; _values: what they hold
+_names    the names of fields in other tools; _paths: where they are
 _proposals    the map to try for names that are not known
 files     `EvaluationFile`: evaluations ─▶ an EVALS file, also as Parquet
 rows      a row ─▶ a call with its recorded labels; scores of recorded labels

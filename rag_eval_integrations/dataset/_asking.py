@@ -71,7 +71,7 @@ async def captured(
     framework: str,
     answer_of: Callable[[object], str | None],
 ) -> Answered:
-    """Ask the app and return the captured call, or one made of question and answer without any.
+    """Ask the app, and return the call that was captured, else one of question and answer.
 
     Of several captured calls it is the last that went well. It has the question that was asked, and
     no response where the app raised.
@@ -149,7 +149,7 @@ Ask = Callable[[Question], Awaitable[Answered]]
 async def attempted(
     asking: Awaitable[object], seconds: float | None
 ) -> tuple[object, BaseException | None]:
-    """Wait for an app's answer; whatever the app raises is returned.
+    """Await an app's answer; an exception is returned instead of raised.
 
     That holds for `SystemExit` and for its own cancellation as well. Call this inside of the
     framework's capture and not around it, so that the call captured up to a time limit is kept.
@@ -255,7 +255,7 @@ async def evaluate_asked(
             file = opened.enter_context(
                 EvaluationFile(Path(out), evaluator.fingerprint, resume=resume, overwrite=overwrite)
             )
-            done = _taken_over(questions, file)
+            done = _earlier_rows(questions, file)
         pending = [index for index in range(len(questions)) if index not in done]
         stream = EvaluationStream(
             [questions[index] for index in pending],
@@ -288,7 +288,7 @@ class _AskingEvaluator:
             with contained:
                 call, error = await self._answered(question)
         except Exception as failure:  # noqa: BLE001 -- the framework's side of it, not the app
-            call, error = _unasked(question), failure
+            call, error = _fallback_call(question), failure
         evaluation = await self.evaluator.evaluate(call)
         if error is None:
             return evaluation
@@ -298,11 +298,11 @@ class _AskingEvaluator:
         """Ask the app; return its call with the question's id, reference and gold ids."""
         answered = await self.ask(question)
         fields = {name: getattr(answered.call, name) for name in RagCall.model_fields}
-        return Answered(RagCall(**{**fields, **_fields(question)}), answered.error)
+        return Answered(RagCall(**{**fields, **_call_fields(question)}), answered.error)
 
 
-def _fields(question: Question) -> dict[str, Any]:
-    """Return what a question says of its call."""
+def _call_fields(question: Question) -> dict[str, Any]:
+    """Return the fields of a call that its question sets."""
     return {
         "id": question.label,
         "reference": question.reference,
@@ -311,10 +311,10 @@ def _fields(question: Question) -> dict[str, Any]:
     }
 
 
-def _unasked(question: Question) -> RagCall:
-    """Make the call of a question whose call could not be made, as far as its fields are usable."""
+def _fallback_call(question: Question) -> RagCall:
+    """Make a call of those fields of a question that are usable."""
     fields: dict[str, Any] = {"question": "", "documents": (), "response": None}
-    for name, value in {"question": question.text, **_fields(question)}.items():
+    for name, value in {"question": question.text, **_call_fields(question)}.items():
         with suppress(InputError):
             from_object(RagCall, {**fields, name: value})
             fields[name] = value
@@ -331,8 +331,8 @@ def _question_key(of: Question | Evaluation) -> _QuestionKey:
     return label, of.reference, None if of.relevant_ids is None else frozenset(of.relevant_ids)
 
 
-def _taken_over(questions: Sequence[Question], file: EvaluationFile) -> dict[int, Evaluation]:
-    """Take over the rows of an earlier run, each for the first question that it answers.
+def _earlier_rows(questions: Sequence[Question], file: EvaluationFile) -> dict[int, Evaluation]:
+    """Reuse the rows of an earlier run, each for the first question that it answers.
 
     Those with an error are not; a file with evaluations of other questions is refused.
     """

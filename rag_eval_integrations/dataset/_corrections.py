@@ -33,7 +33,7 @@ CORRECTED = ("adherence", "supported_fraction", "context_relevance")
 
 
 class Corrections:
-    """What corrects the means of evaluations: `add` each of them, and then ask for `means`.
+    """Means corrected by people's labels: `add` each evaluation, then ask for `means`.
 
     Args:
         path: a file of people's labels.
@@ -48,7 +48,7 @@ class Corrections:
         self._file = LabelsFile(path)
         if self._file.bad:
             why = "a line that was cut off is taken away where `rag-eval review` goes on"
-            raise self._refused(f"{self._file.bad[0].error} ({why})")
+            raise self._error(f"{self._file.bad[0].error} ({why})")
         self._rows: dict[Draw, dict[str, dict[str, Any]]] = {}
         """Random order of a population → row key → the latest row with all labels."""
         self._draws: list[Draw] = []
@@ -64,7 +64,7 @@ class Corrections:
         self._labelled: dict[int, Evaluation] = {}
 
     def add(self, evaluation: Evaluation) -> None:
-        """Add an evaluation; one of which people are asked nothing is not in the population."""
+        """Add an evaluation; one with nothing to ask people about is not in the population."""
         if asked(evaluation):
             if any(evaluation.row_key in rows for rows in self._rows.values()):
                 self._labelled[len(self._keys)] = evaluation
@@ -89,7 +89,7 @@ class Corrections:
         drawn = [self._labelled[place] for place in self._places(draw)]
         splitter, people = Punkt(), []
         for evaluation in drawn:
-            labelled = labelled_from(self._of(draw)[evaluation.row_key], splitter)
+            labelled = labelled_from(self._rows_of(draw)[evaluation.row_key], splitter)
             people.append(score_gold(labelled, trace_of(evaluation.scores) or Trace()))
         means = {}
         for name in CORRECTED:
@@ -102,18 +102,18 @@ class Corrections:
             try:
                 judged = self._judged.mean(name)
             except ValueError as error:
-                raise self._refused(str(error)) from error
+                raise self._error(str(error)) from error
             if pairs and judged is not None and judged.mean is not None:
                 means[name] = corrected(judged.mean, judged.n, pairs)
         if not means:
-            raise self._refused(f"people's labels tell of {', '.join(CORRECTED)}: none is here")
+            raise self._error(f"people's labels tell of {', '.join(CORRECTED)}: none is here")
         others = self._count - len({evaluation.row_key for evaluation in drawn})
         return CorrectedMeans(means, len(drawn), len(self._keys), draw.seed, others)
 
     def _draw(self) -> Draw:
         """Return the largest random draw from the evaluations that is whole."""
         if not self._draws:
-            raise self._refused("has no call that `rag-eval review --pick random` drew")
+            raise self._error("has no call that `rag-eval review --pick random` drew")
         population = Population.of(self._keys)
         ours = [draw for draw in self._draws if draw.population == population]
         if not ours:
@@ -121,24 +121,25 @@ class Corrections:
             drawn = f"{counted(other.size, 'call')} (digest {other.digest:.8})"
             these = f"{counted(population.size, 'call')} (digest {population.digest:.8})"
             why = f"its labels were drawn from {drawn}, and these are {these}"
-            raise self._refused(f"{why}; use the evaluations that were reviewed, all of them")
+            raise self._error(f"{why}; use the evaluations that were reviewed, all of them")
         ours.sort(key=lambda draw: (-(draw.n or 0), draw.seed))
         for draw in ours:
-            if all(self._keys[place] in self._of(draw) for place in self._places(draw)):
+            if all(self._keys[place] in self._rows_of(draw) for place in self._places(draw)):
                 return draw
-        done = sum(self._keys[place] in self._of(ours[0]) for place in self._places(ours[0]))
+        done = sum(self._keys[place] in self._rows_of(ours[0]) for place in self._places(ours[0]))
         why = f"has labels of {done:,} of the {counted(ours[0].n or 0, 'call')} of its draw"
-        raise self._refused(f"{why}: go on with `rag-eval review` until all of them are labelled")
+        raise self._error(f"{why}: go on with `rag-eval review` until all of them are labelled")
 
-    def _of(self, draw: Draw) -> dict[str, dict[str, Any]]:
-        """Return the rows of the random order that a draw begins; a larger one goes on with it."""
+    def _rows_of(self, draw: Draw) -> dict[str, dict[str, Any]]:
+        """Return the labelled rows of a draw's random order, which a larger draw continues."""
         return self._rows[draw._replace(n=None)]
 
     def _places(self, draw: Draw) -> list[int]:
         """Return the places of a draw's calls among all."""
         return random_order(self._keys, draw.seed)[: draw.n]
 
-    def _refused(self, why: str) -> ConfigurationError:
+    def _error(self, why: str) -> ConfigurationError:
+        """Make the error for a file of labels that cannot be used."""
         return ConfigurationError("--labels", str(self._path), why)
 
 

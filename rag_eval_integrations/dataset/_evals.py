@@ -13,7 +13,7 @@ from rag_eval_integrations.dataset import _input
 from rag_eval_integrations.dataset._input import Format, Line, Numbered
 from rag_eval_integrations.dataset._labels_file import is_whole, whole_rows
 from rag_eval_integrations.dataset._names import KNOWN
-from rag_eval_integrations.dataset._ways import folded
+from rag_eval_integrations.dataset._paths import folded
 from rag_eval_integrations.dataset.rows import labelled_from, score_labelled
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.metrics import Trace
@@ -88,7 +88,7 @@ def evaluation_from(content: dict[str, Any]) -> Evaluation:
 
 
 def evaluations_at(path: str | os.PathLike[str], numbers: Collection[int]) -> Numbered:
-    """Yield the evaluations of some rows of EVALS, which are there, each behind its number."""
+    """Yield the evaluations in some rows of EVALS, each with its row number."""
     with opened_rows(path, bytes, evaluations=True) as (_, rows):
         wanted = ((number, row) for number, row in rows if number in numbers)
         for number, row in islice(wanted, len(numbers)):
@@ -103,5 +103,5 @@ _ROW = f'{{"schema":{EVALS_SCHEMA},'.encode("ascii")
 
 
 def is_torn(line: bytes) -> bool:
-    """Return whether a line without its end is a row that a killed run was writing."""
+    """Tell whether a line is the unfinished row of a killed run."""
     return not line.endswith(b"\n") and (line.startswith(_ROW) or _ROW.startswith(line))

@@ -1,7 +1,7 @@
 """Reads files of rows: JSON lines, other JSON, CSV, Parquet, each also gzipped or a FIFO.
 
-Every reader yields the number of a row and the row, or the reason why it is none: a bad row is an
-error in its place, not the end. Lines and cells are bounded, so a line that never ends, a quote
+Every reader yields the number of a row and the row, or the error of a bad one: it stands in its
+place, and is not the end. Lines and cells are bounded, so a line that never ends, a quote
 that is never closed and a gzip bomb take no more memory than one long row.
 """
 
@@ -30,12 +30,12 @@ from typing import Any, BinaryIO, Generic, Literal, TypeVar, cast
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.dataset._names import KNOWN, FieldMap
-from rag_eval_integrations.dataset._ways import folded
+from rag_eval_integrations.dataset._paths import folded
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
 from rag_eval_integrations.evaluations._written import check_parquet
-from rag_eval_integrations.records._json import not_utf_8, parse_object, refuse_constant, shown
+from rag_eval_integrations.records._json import not_utf_8, objects_in, parse_object
 from rag_eval_integrations.traces._rows import check_names
-from rag_eval_integrations.traces._values import plain
+from rag_eval_integrations.traces._values import as_json
 
 T = TypeVar("T")
 
@@ -163,7 +163,7 @@ def open_lines(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def copied(source: Any) -> BinaryIO:
-    """Copy what is left of a file of bytes or text to a temporary file of bytes, at its begin."""
+    """Copy the rest of an open file of bytes or text to a temporary file of bytes."""
     copy = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
     while block := source.read(_BLOCK):
         copy.write(block if isinstance(block, bytes) else block.encode("utf-8", "surrogatepass"))
@@ -172,7 +172,7 @@ def copied(source: Any) -> BinaryIO:
 
 
 def unpacked(stream: BinaryIO) -> BinaryIO:
-    """Return what reads a file through gzip, and closes it, if it begins as gzip does."""
+    """Return a reader of the decompressed bytes of a gzipped file; else the file itself."""
     zipped = stream.read(2) == b"\x1f\x8b"
     stream.seek(0)
     if not zipped:
@@ -204,7 +204,7 @@ def parts_of(folder: Path, forms: Collection[str] = ("parquet",)) -> list[Path]:
 
 
 def lines_of(stream: BinaryIO, longest: int) -> Iterator[tuple[int, int, bytes | InputError]]:
-    """Read every line that is not blank, in memory of the longest one's size.
+    """Yield each line that is not blank with its number and offset, one in memory at a time.
 
     Args:
         stream: an open file.
@@ -277,16 +277,16 @@ def read_lines(
         OSError: when the file cannot be opened or read.
     """
     with open_lines(path) as stream:
-        yield from lines_from(_objects(stream, longest, parse_object), read, "line", path)
+        yield from lines_from(_json_line_rows(stream, longest, parse_object), read, "line", path)
 
 
 def lines_from(
     rows: Iterable[tuple[int, Any]], read: Callable[[Any], T], unit: str, source: object = ""
 ) -> Iterator[Line[T]]:
-    """Read every row; a bad one is an error in its place, not the end.
+    """Read each row as a `Line`; a bad row is an error in its place, not the end.
 
     Args:
-        rows: number of each row, and the row or why it is none.
+        rows: number of each row, and the row or its error.
         read: makes a value of a row, or raises `InputError`.
         unit: what the number counts.
         source: the file, for the error.
@@ -317,7 +317,7 @@ def lines_from(
 
 Format = Literal["jsonl", "json", "csv", "parquet"]
 Numbered = Iterator[tuple[int, Any]]
-"""Numbers of rows from 1, and the rows or why they are none. A row of CSV has that of its line."""
+"""Numbers of rows from 1, and the rows or their errors. A row of CSV has its line's number."""
 
 SUFFIXES: dict[str, Format] = {
     ".csv": "csv",
@@ -395,31 +395,33 @@ def rows_of(
         ConfigurationError: two columns have one name.
     """
     if form == "csv":
-        return _table(stream, longest, tell)
+        return _csv_rows(stream, longest, tell)
     if form == "parquet":
         return parquet_rows([stream], parse, evaluations)
-    return _json(stream) if form == "json" else _objects(stream, longest, parse or row_object)
+    if form == "json":
+        return _json_rows(stream)
+    return _json_line_rows(stream, longest, parse or row_object)
 
 
 def unit_of(form: Format) -> str:
-    """Return what the numbers of rows count."""
+    """Return what the numbers of a format's rows count: `line` or `row`."""
     return "line" if form in ("jsonl", "csv") else "row"
 
 
 def row_object(line: bytes) -> dict[str, Any]:
-    """Read a line as `parse_object` does, but NaN of a field as null."""
+    """Read a line as `parse_object` does, but a field that is NaN as null."""
     try:
         return parse_object(line)
     except InputError:
         is_object = b"NaN" in line and not line.lstrip().startswith(b"[")
-        rows = [row for _, row in _json(io.BytesIO(line))] if is_object else []
+        rows = [row for _, row in _json_rows(io.BytesIO(line))] if is_object else []
         if len(rows) == 1 and isinstance(rows[0], dict):
             return rows[0]
         raise
 
 
-def _objects(stream: BinaryIO, longest: int, parse: Callable[[bytes], Any]) -> Numbered:
-    """Yield the parsed lines of a file with their numbers; an error for a bad line."""
+def _json_line_rows(stream: BinaryIO, longest: int, parse: Callable[[bytes], Any]) -> Numbered:
+    """Yield the number and the parsed value of each line; an error for a bad line."""
     return ((number, _parsed(line, parse)) for number, _, line in lines_of(stream, longest))
 
 
@@ -431,12 +433,8 @@ def _parsed(line: bytes | InputError, parse: Any) -> Any:
         return error
 
 
-_SPACE = re.compile(r"[ \t\r\n]*")
-_STRICT = json.JSONDecoder(parse_constant=refuse_constant)
-
-
-def _json(stream: BinaryIO) -> Numbered:
-    """Read the rows of a JSON array, or of objects one after another, as `jq` prints them.
+def _json_rows(stream: BinaryIO) -> Numbered:
+    """Yield the rows of a JSON array, or of objects one after another, as `jq` prints them.
 
     Where it cannot be read on, an error is the last row.
     """
@@ -448,7 +446,7 @@ def _json(stream: BinaryIO) -> Numbered:
             raise InputError(why)
         if data.startswith(_UTF_16):
             raise InputError(_IS_UTF_16)
-        for row in _values(data.decode("utf-8-sig")):
+        for row in objects_in(data.decode("utf-8-sig")):
             yield number, row
             number += 1
     except DAMAGE as error:
@@ -464,62 +462,11 @@ def _json(stream: BinaryIO) -> Numbered:
         yield number, InputError(f"not usable: {error}; what follows is lost")
 
 
-def _values(text: str) -> Iterator[Any]:
-    """Yield the objects of a JSON array, or one after the other; an error for what is none.
-
-    Raises:
-        JSONDecodeError: the text breaks off, or goes on where it should end.
-    """
-
-    def behind_space(place: int) -> int:
-        """Return the position after white space."""
-        match = _SPACE.match(text, place)
-        assert match is not None
-        return match.end()
-
-    place = behind_space(0)
-    in_array = text.startswith("[", place)
-    place = behind_space(place + in_array)
-    more = place < len(text) and not (in_array and text[place] == "]")
-    while more:
-        try:
-            row, end = _STRICT.raw_decode(text, place)
-        except InputError as error:  # a constant, which spoils this row alone
-            row, end = _without_nan(text, place, error)
-        if not isinstance(row, dict | InputError):
-            row = InputError(f"not a JSON object, but {shown(row)}")
-        yield row
-        place = behind_space(end)
-        more = text.startswith(",", place) if in_array else place < len(text)
-        place = behind_space(place + (more and in_array))
-    if in_array and not text.startswith("]", place):
-        raise json.JSONDecodeError("Expecting ',' delimiter", text, place)
-    if behind_space(place + in_array) < len(text):
-        raise json.JSONDecodeError("Extra data", text, place + in_array)
-
-
-def _without_nan(text: str, place: int, error: InputError) -> tuple[Any, int]:
-    """Decode an object, with null for a field that is NaN, as in a frame; and return its end.
-
-    The error stands for one with another constant, or with NaN further inside.
-    """
-    constants: list[float] = []
-
-    def constant(name: str) -> float:
-        constants.append(float(name))
-        return constants[-1]
-
-    row, end = json.JSONDecoder(parse_constant=constant).raw_decode(text, place)
-    missing = [name for name in row if row[name] != row[name]] if isinstance(row, dict) else []
-    is_row = len(missing) == len(constants)
-    return {**row, **dict.fromkeys(missing)} if is_row else error, end
-
-
 # --- Tables
 
 
-class _Cells:
-    """The lines of a table for `csv.reader`, which raises what is wrong with one and goes on."""
+class _CsvRows:
+    """The rows of a CSV table; reading goes on after the error of a row."""
 
     def __init__(self, stream: BinaryIO, longest: int) -> None:
         self._lines = enumerate(_raw_lines(stream, longest), 1)
@@ -558,14 +505,14 @@ class _Cells:
             csv.field_size_limit(earlier)
 
 
-def _table(stream: BinaryIO, longest: int, tell: Callable[[str], object]) -> Numbered:
-    """Read the rows of a table whose first line has the names of the columns.
+def _csv_rows(stream: BinaryIO, longest: int, tell: Callable[[str], object]) -> Numbered:
+    """Yield the rows of a table whose first line has the names of the columns.
 
     Blank lines are left out; a row with another number of cells is an error.
     """
     names: list[str] = []
     try:
-        table = _Cells(stream, longest)
+        table = _CsvRows(stream, longest)
         names = [name.strip() for name in table.row() or ()]
     except InputError as error:
         yield 1, error
@@ -589,7 +536,7 @@ def _table(stream: BinaryIO, longest: int, tell: Callable[[str], object]) -> Num
 
 
 def _delimiter(head: str) -> str:
-    """Return what separates the names in the first line of a table; a comma if nothing does."""
+    """Guess the delimiter from the first line of a table; a comma if it has none."""
     bare = re.sub('"[^"]*"', "", head)
     return max(_DELIMITERS, key=bare.count)
 
@@ -604,7 +551,7 @@ LINE = "evaluation"
 def parquet_rows(
     sources: Iterable[BinaryIO | Path], parse: Callable[[bytes], Any] | None, evaluations: bool
 ) -> Numbered:
-    """Read the rows of Parquet files, batch by batch; with `parse`, lines of EVALS they hold."""
+    """Yield the rows of Parquet files; with `parse`, those of their lines of EVALS."""
     check_parquet()
     import pyarrow as pa  # noqa: PLC0415 -- large, and only whoever has such a file needs it
     from pyarrow import parquet as pq  # noqa: PLC0415
@@ -628,7 +575,7 @@ def parquet_rows(
                         rows = batch.to_pylist()
                     for row in rows:
                         number += 1
-                        yield number, _parsed(row or b"null", parse) if lines else plain(row)
+                        yield number, _parsed(row or b"null", parse) if lines else as_json(row)
     except DAMAGE as error:
         yield number + 1, _damage(error)
     except (pa.ArrowException, UnicodeDecodeError, OSError, OverflowError) as error:

@@ -78,7 +78,7 @@ class Population(NamedTuple):
 
     @classmethod
     def of(cls, row_keys: Iterable[str]) -> Population:
-        """Describe calls; one that occurs twice counts twice."""
+        """Describe the calls that can be drawn; a repeated call counts each time."""
         ordered = sorted(row_keys)
         return cls(len(ordered), hashlib.sha256("\n".join(ordered).encode()).hexdigest())
 
@@ -153,7 +153,7 @@ class CallLabels:
 
 
 class LabelsFile:
-    """What is in a file of people's labels, folded.
+    """The answers in a file of people's labels, collected per call and person.
 
     Args:
         path: the file, also gzipped.
@@ -166,7 +166,7 @@ class LabelsFile:
         self.calls: dict[tuple[str, str], CallLabels] = {}
         """By row key and person, in the order of their latest lines."""
         self.bad: list[Line[Any]] = []
-        for line in read_lines(path, _checked):
+        for line in read_lines(path, _label_line):
             if line.value is None:
                 self.bad.append(line)
             else:
@@ -217,7 +217,7 @@ def is_whole(row: object) -> bool:
 
 
 def whole_rows(rows: Numbered) -> Numbered:
-    """Yield of people's labels the latest whole row of each call, of other files every row.
+    """Yield the rows of a file; of people's labels, only the latest whole row of each call.
 
     Bad rows are yielded, too. The first row tells: people's labels begin with an answer.
     """
@@ -250,8 +250,8 @@ class _LabelLine(Record):
     label: StrictBool = False
 
 
-def _checked(content: dict[str, Any]) -> tuple[_LabelLine, dict[str, Any] | None]:
-    """Return a line of people's labels, and all of it where it is a whole row.
+def _label_line(content: dict[str, Any]) -> tuple[_LabelLine, dict[str, Any] | None]:
+    """Validate a line of people's labels; return it, and its content if it is a whole row.
 
     Raises:
         InputError: it is another, or a field is missing or wrong.

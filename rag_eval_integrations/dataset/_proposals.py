@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import Any
 
-from rag_eval_integrations.dataset._ways import ABSENT, LONGEST_NAME, folded, value_at, way_to
+from rag_eval_integrations.dataset._paths import ABSENT, LONGEST_NAME, folded, path_to, value_at
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.records._json import NAMES
 from rag_eval_integrations.traces._values import (
@@ -65,24 +65,24 @@ def proposals(row: Mapping[str, Any], missing: Sequence[str]) -> list[tuple[str,
     fields = dict(islice(_fields_in(row), _MOST))
     pairs: list[tuple[str, str]] = []
     for ours in missing:
-        names = _best(ours, fields) or (_texts_of(row) if ours == "documents" else [])
+        names = _best_names(ours, fields) or (_only_texts(row) if ours == "documents" else [])
         pairs += [(ours, name) for name in names or [UNSURE]]
         fields = {name: value for name, value in fields.items() if name not in names}
     return pairs
 
 
 def holds(ours: str, value: object) -> bool:
-    """Tell whether a value reads as texts for a field of a call."""
+    """Tell whether a value can be read as texts for a field of a call."""
     try:
         if ours != "documents":
             text = said_from(value, "")
-            return text is not None and _is_text(text)
+            return text is not None and _is_prose(text)
         texts = documents_from(value, "")
     except InputError:
         return False
     texts = [text.get("text") if isinstance(text, dict) else text for text in texts]
     # What is not a text is an object of a framework, which is a document.
-    return bool(texts) and all(_is_text(t) for t in texts if isinstance(t, str))
+    return bool(texts) and all(_is_prose(t) for t in texts if isinstance(t, str))
 
 
 def are_ids(documents: Sequence[object]) -> bool:
@@ -105,8 +105,8 @@ def _is_id(word: str) -> bool:
     return len(word) <= _LONGEST_ID and bool(_WORD.fullmatch(word))
 
 
-def _is_text(text: str) -> bool:
-    """Tell whether a text is one to read: no JSON, and not all of its words numbers or ids."""
+def _is_prose(text: str) -> bool:
+    """Tell whether a text is prose: neither JSON nor a file's name, nor all numbers and ids."""
     if _JSON.match(text) or _FILE.fullmatch(text.strip()):
         return False
     words = islice((word.strip(",;") for word in text.split()), _MOST)
@@ -114,50 +114,52 @@ def _is_text(text: str) -> bool:
 
 
 def _fields_in(row: Mapping[str, Any], inside: Any = None, before: str = "") -> Iterator[Any]:
-    """Yield the names of fields, and their values as a map of that name reads them.
+    """Yield the dotted names of fields and their values, those inside of objects too.
 
     Names inside of objects, and of a list's first object, are dotted.
     """
     for name, value in (row if inside is None else inside).items():
-        path = f"{before}{name}"
-        way = way_to(row, path) if 0 < len(path) < LONGEST_NAME else None
-        if way is None:
+        dotted = f"{before}{name}"
+        path = path_to(row, dotted) if 0 < len(dotted) < LONGEST_NAME else None
+        if path is None:
             continue
         try:
-            given = value_at(row, way, path)
+            given = value_at(row, path, dotted)
         except InputError:
             continue
         if given is not ABSENT:
-            yield path, given
-        if path.count(".") < _DEEPEST:
+            yield dotted, given
+        if dotted.count(".") < _DEEPEST:
             below = object_in((items_in(value) or [value])[0])
-            yield from _fields_in(row, below, f"{path}.")
+            yield from _fields_in(row, below, f"{dotted}.")
 
 
-def _best(ours: str, fields: Mapping[str, Any]) -> list[str]:
-    """Return the name that fits a field best and holds what it should; empty where none is sure.
+def _best_names(ours: str, fields: Mapping[str, Any]) -> list[str]:
+    """Return the name that fits a field best and holds what it should; empty if unsure.
 
     The upper of two that fit as well, and neither where they are as deep. Of documents, all
     columns that differ by a number.
     """
-    ranks = {path: (_fit(ours, path), -path.count(".")) for path in fields}
-    fitting = {path: rank for path, rank in ranks.items() if rank[0] and holds(ours, fields[path])}
-    best = [path for path in fitting if fitting[path] == max(fitting.values())]
-    if ours == "documents" and len({re.sub(r"\d+", "", path) for path in best}) == 1:
+    ranks = {dotted: (_name_rank(ours, dotted), -dotted.count(".")) for dotted in fields}
+    fitting = {
+        dotted: rank for dotted, rank in ranks.items() if rank[0] and holds(ours, fields[dotted])
+    }
+    best = [dotted for dotted in fitting if fitting[dotted] == max(fitting.values())]
+    if ours == "documents" and len({re.sub(r"\d+", "", dotted) for dotted in best}) == 1:
         return best
-    return best[:1] if all(fields[path] == fields[best[0]] for path in best) else []
+    return best[:1] if all(fields[dotted] == fields[best[0]] for dotted in best) else []
 
 
-def _fit(ours: str, path: str) -> int:
-    """Return how well a name fits a field, from 0 to 4."""
-    parts = [folded(part) for part in path.split(".") if part]
+def _name_rank(ours: str, dotted: str) -> int:
+    """Rate how well a name fits a field, from 0 to 4."""
+    parts = [folded(part) for part in dotted.split(".") if part]
     if ours == "documents" and "metadata" in parts[:-1]:
         return 0
     between = _HOLDER if ours == "documents" else _LEAF
     while len(parts) > 1 and (not parts[-1] or between.fullmatch(parts[-1])):
         parts.pop()
     name = re.sub(r"\d+", "", parts[-1]) if parts else ""
-    if not name or _NOT[ours].search(folded(path)) or name in map(folded, NAMES["reference"]):
+    if not name or _NOT[ours].search(folded(dotted)) or name in map(folded, NAMES["reference"]):
         return 0
     known = [folded(each) for each in NAMES[ours] if each != "messages"]
     forms = {name, name.removesuffix("s"), f"{name}s"}
@@ -166,26 +168,26 @@ def _fit(ours: str, path: str) -> int:
         return 4
     if any(form.endswith(each) for form in forms for each in known):
         return 3
-    if "." not in path and any(each.startswith(name) for each in known[:3]):
+    if "." not in dotted and any(each.startswith(name) for each in known[:3]):
         return 2
     close = (each for each in known if abs(len(each) - len(name)) <= 2)
     return any(SequenceMatcher(None, name, each).ratio() >= _LIKE for each in close)
 
 
-def _texts_of(row: Mapping[str, Any]) -> list[str]:
-    """Return the text of the only list of objects that has one, by no name of another field."""
+def _only_texts(row: Mapping[str, Any]) -> list[str]:
+    """Return the dotted name of the texts in the row's only list of objects that has any."""
     names = []
     for name, value in row.items():
         first = object_in((items_in(value) or [None])[0])
         keys = [key for key in first if _TEXT_KEY.search(folded(str(key)))]
         keys.sort(key=lambda key: not _LEAF.fullmatch(folded(str(key))))
         is_other = messages_in(value) or any(
-            _fit(ours, str(name)) for ours in ("question", "response")
+            _name_rank(ours, str(name)) for ours in ("question", "response")
         )
         if keys and not is_other and folded(str(name)) not in map(folded, NAMES["reference"]):
             names += [f"{name}.{keys[0]}"]
-    way = way_to(row, names[0]) if len(names) == 1 else None
+    path = path_to(row, names[0]) if len(names) == 1 else None
     try:
-        return names if way and holds("documents", value_at(row, way, names[0])) else []
+        return names if path and holds("documents", value_at(row, path, names[0])) else []
     except InputError:
         return []

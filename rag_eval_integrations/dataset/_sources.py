@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from rag_eval_integrations.dataset._input import Line
 from rag_eval_integrations.dataset._names import KNOWN, QUESTIONS, ROWS
+from rag_eval_integrations.dataset._paths import folded
 from rag_eval_integrations.dataset._proposals import holds_documents
-from rag_eval_integrations.dataset._ways import folded
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import RagCall
-from rag_eval_integrations.records._json import shown
+from rag_eval_integrations.records._json import excerpt
 from rag_eval_integrations.traces._rows import frame_rows, row_of
 from rag_eval_integrations.traces._values import fields_of
 
@@ -34,10 +34,15 @@ def rows_of_frame(item: Any, tell: Callable[[str], object]) -> list[Any]:
             "context.span_id" in item  # the labels are ids of Phoenix' spans
             or all(str(label).isdecimal() for label in labels)
         ):
-            rows = [{name: item[name][label] for name in item} for label in labels]
+            rows = [_cells_at(label, item) for label in labels]
     if rows:
         tell("rows are read from a data frame as pandas writes it")
     return rows
+
+
+def _cells_at(label: Any, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row of a label from an object of columns."""
+    return {name: cells[label] for name, cells in columns.items()}
 
 
 def _is_split(item: Mapping[str, Any]) -> bool:
@@ -58,13 +63,8 @@ def rows_inside(item: Any, tell: Callable[[str], object]) -> list[Any] | None:
     fields = (
         item if isinstance(item, Mapping) else {name: getattr(item, name, None) for name in ROWS}
     )
-    simple = (str, int, float, list, type(None))
     lists = {
-        name: rows
-        for name, rows in fields.items()
-        if isinstance(rows, list)
-        and (rows or name in ROWS)
-        and not any(isinstance(row, simple) for row in rows)
+        name: rows for name, rows in fields.items() if _are_objects(rows) and (rows or name in ROWS)
     }
     known = sorted((name for name in ROWS if name in lists), key=lambda name: not lists[name])
     if not QUESTIONS.isdisjoint(map(folded, fields)):
@@ -72,7 +72,7 @@ def rows_inside(item: Any, tell: Callable[[str], object]) -> list[Any] | None:
     for name in ("testRunData", "results"):  # deepeval's latest test run; promptfoo
         if isinstance(fields.get(name), Mapping):
             return rows_inside(fields[name], tell)
-    only = [name for name in lists if len(lists) == 1 and not _is_of_a_call(name, lists[name])]
+    only = [name for name in lists if len(lists) == 1 and not _is_field_of_call(name, lists[name])]
     if not (known or only):
         return None
     name, *others = known or only
@@ -81,8 +81,14 @@ def rows_inside(item: Any, tell: Callable[[str], object]) -> list[Any] | None:
     return lists[name]
 
 
-def _is_of_a_call(name: str, items: list[Any]) -> bool:
-    """Tell whether a list of objects is a field of a call, such as its documents, and no rows."""
+def _are_objects(value: Any) -> TypeGuard[list[Any]]:
+    """Tell whether a value is a list of objects alone: no texts, numbers, lists or nulls."""
+    simple = (str, int, float, list, type(None))
+    return isinstance(value, list) and not any(isinstance(item, simple) for item in value)
+
+
+def _is_field_of_call(name: str, items: list[Any]) -> bool:
+    """Tell whether a list of objects is a field of a call, such as its documents, not rows."""
     first = fields_of(items[0]) if items else None
     are_rows = any(folded(str(key)) in QUESTIONS for key in first or ())
     return holds_documents(name) or (folded(name) in KNOWN and not are_rows)
@@ -120,7 +126,7 @@ def objects_of(source: Any, tell: Callable[[str], object]) -> Iterator[tuple[int
         rows = iter(inside or [source]) if inside or fields_of(source) is not None else None
     if rows is None:
         why = "should be a path, a file, a data frame, a data set, an iterable of rows, or a row"
-        raise ConfigurationError("source", shown(source), why)
+        raise ConfigurationError("source", excerpt(source), why)
     return ((number, _row(row)) for number, row in enumerate(rows, 1))
 
 

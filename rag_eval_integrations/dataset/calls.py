@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -19,19 +19,17 @@ from rag_eval_integrations.dataset._names import (
     OPTIONAL,
     REQUIRED,
     FieldMap,
-    Naming,
-    Shape,
+    SourceFields,
     check_field_map,
-    is_written_here,
     listed,
 )
+from rag_eval_integrations.dataset._paths import ABSENT, folded, path_to, remove, value_at
 from rag_eval_integrations.dataset._proposals import are_ids
 from rag_eval_integrations.dataset._sources import objects_of, rows_inside, rows_of_frame
-from rag_eval_integrations.dataset._ways import ABSENT, Ways, folded, remove, value_at, way_to
 from rag_eval_integrations.dataset.rows import call_from
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records import RagCall
-from rag_eval_integrations.records._json import NAMES, shown
+from rag_eval_integrations.records._json import NAMES, excerpt
 from rag_eval_integrations.records.call import ONE_TEXT
 from rag_eval_integrations.traces._values import (
     conversation,
@@ -95,7 +93,7 @@ def read_calls(
         tell: called with the mapping in words; by default it is logged.
 
     Yields:
-        One `Line` for each row, in order: its call, or why it is none. Memory stays flat, but for
+        One `Line` for each row, in order: its call, or its error. Memory stays flat, but for
         JSON that is not one row per line, which is read at once.
 
     Raises:
@@ -114,12 +112,12 @@ def read_calls(
     reader.tool = source.tool if tool is None and isinstance(source, Input) else tool
     reader.separator = source.separator if isinstance(source, Input) else split_reference
     if isinstance(source, str | os.PathLike):
-        return _of_file(os.fspath(source), partial(_input.open_lines, source), reader)
+        return _calls_of_file(os.fspath(source), partial(_input.open_lines, source), reader)
     if hasattr(source, "read"):
         if not isinstance(source.read(0), str | bytes):
-            raise ConfigurationError("source", shown(source), "should be a file of bytes or text")
-        return _of_file("", lambda: _input.unpacked(_input.copied(source)), reader)
-    return _calls(objects_of(source, reader.tell), reader, "row", "")
+            raise ConfigurationError("source", excerpt(source), "should be a file of bytes or text")
+        return _calls_of_file("", lambda: _input.unpacked(_input.copied(source)), reader)
+    return _calls_of_rows(objects_of(source, reader.tell), reader, "row", "")
 
 
 def read_labelled(
@@ -149,12 +147,12 @@ def read_labelled(
         yield from _lines(form, rows, reader, str(source))
 
 
-def _of_file(
+def _calls_of_file(
     name: str, opened: Callable[[], BinaryIO], reader: _Reader[RagCall]
 ) -> Iterator[Line[RagCall]]:
     """Yield the calls of a file, or of the traces in the files of a folder."""
     if os.path.isdir(name):
-        yield from _calls(_of_folder(Path(name), reader), reader, "row", name)
+        yield from _calls_of_rows(_rows_of_folder(Path(name), reader), reader, "row", name)
         return
     with opened() as stream:
         form = _input.format_of(name, stream, reader.names)
@@ -162,15 +160,15 @@ def _of_file(
         yield from _lines(form, rows, reader, name)
 
 
-def _recognised(row: Any) -> bool:
-    """Tell whether a row is of a tool's traces, read or not."""
+def _is_traced(row: Any) -> bool:
+    """Tell whether a row is of a tool's traces, even if it cannot be read."""
     try:
         return reader_of(row) is not None
     except InputError:
         return True
 
 
-def _of_folder(folder: Path, reader: _Reader[RagCall]) -> Iterator[tuple[int, Any]]:
+def _rows_of_folder(folder: Path, reader: _Reader[RagCall]) -> Iterator[tuple[int, Any]]:
     """Number the rows of the files of a folder, of which a trace may have several.
 
     Raises:
@@ -190,10 +188,10 @@ def _of_folder(folder: Path, reader: _Reader[RagCall]) -> Iterator[tuple[int, An
         raise ConfigurationError("path", str(folder), "is a folder without files of rows")
 
 
-def _calls(
+def _calls_of_rows(
     rows: Iterator[tuple[int, Any]], reader: _Reader[T], unit: str, source: str
 ) -> Iterator[Line[T]]:
-    """Read numbered rows: each as a call, or those of a tool's traces trace by trace."""
+    """Read numbered rows: each as a call, or the spans of a tool trace by trace."""
     head: list[tuple[int, Any]] = []
     for numbered in rows:
         head.append(numbered)
@@ -223,12 +221,12 @@ def _lines(
     if len(first) == 1 and reader.to_call is None:
         row = first[0][1]
         inside = rows_of_frame(row, reader.tell) or None
-        is_trace = not reader.is_labelled and _recognised(row)
-        if not (inside or is_trace or any(way_to(row, name) for name in reader.names)):
+        is_trace = not reader.is_labelled and _is_traced(row)
+        if not (inside or is_trace or any(path_to(row, name) for name in reader.names)):
             inside = rows_inside(row, reader.tell)
         if inside is not None:
             unit, first = "row", list(enumerate(inside, 1))
-    yield from _calls(chain(first, rows), reader, unit, source)
+    yield from _calls_of_rows(chain(first, rows), reader, unit, source)
 
 
 # --- From a row to a call
@@ -270,12 +268,9 @@ class _Reader(Generic[T]):
         self.names = tuple(chain(*given.values()))
         self.tell = tell
         self._make = make
-        self._option = option
+        self._fields = SourceFields(given, option)
         self._told: set[str] = set()
         self._has_looked = False
-        self._shape: Shape | None = None
-        self._proposed: dict[tuple[Any, ...], str] = {}
-        self._later: frozenset[str] = frozenset()
 
     def read(self, row: Any) -> Any:
         """Make the value of a row, which may be a call already.
@@ -291,53 +286,48 @@ class _Reader(Generic[T]):
             return row
         if not isinstance(row, Mapping):
             raise InputError("not a JSON object")
-        return self._make(dict(row) if self._is_whole(row) else self._content(row))
+        return self._make(dict(row) if self._is_passed_on(row) else self._calls_row(row))
 
-    def _is_whole(self, row: Mapping[str, Any]) -> bool:
-        """Tell whether a row has no call to look for."""
+    def _is_passed_on(self, row: Mapping[str, Any]) -> bool:
+        """Tell whether a row is passed on as it is: an evaluation, or the id of a call."""
         if self.is_labelled and {"scores", "judge"} <= row.keys():
             return True
         if not self.lone_ids or "response" in self.given or row.get("id") is None:
             return False
         return _ANSWERS.isdisjoint(map(folded, row))
 
-    def _content(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Bring a row into the form of CALLS.
+    def _calls_row(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Convert a row to the form of CALLS.
 
         The first row decides where the fields are; optional ones may come with a later row.
         """
-        if self._shape is None:
-            self._shape = Naming(row, self.given, self._option, self._proposed).shape()
-            if self._shape.name != "calls":
-                self._tell_names(self._shape.ways)
-            self._watch()
-        elif not self._later.isdisjoint(row):  # not every writer writes a null
-            more = Naming(row, self.given, self._option).optional(self._shape.ways)
-            self._shape.ways.update(more)
-            if self._shape.name != "calls" or not is_written_here(more):
-                self._shape = self._shape._replace(name=self._shape.name.replace("calls", "common"))
-                self._tell_names(more, later=True)
-            self._watch()
-        shape = self._shape
-        if shape.name == "deepeval" and "documents" not in self.given:
-            row = self._split(row, shape.ways["documents"][0])
-        content = _read(row, shape, self.cells)
+        fields = self._fields
+        if not fields.paths:
+            fields.locate(row)
+            if fields.tool != "calls":
+                self._tell_names(fields.paths)
+        elif fields.has_more_in(row):  # not every writer writes a null
+            added = fields.add_optional(row)
+            if fields.tool != "calls":
+                self._tell_names(added, later=True)
+        if fields.tool == "deepeval" and "documents" not in self.given:
+            row = self._split(row, fields.paths["documents"][0])
+        content = _read_fields(row, fields, self.cells)
         wanted = content.get("reference")
         if self.separator and isinstance(wanted, str):
             parts = map(str.strip, wanted.split(self.separator))
             content["reference"] = [part for part in parts if part]
         if self.is_csv and isinstance(label := content.get("id"), str):
             content["id"] = _WHOLE.sub(r"\1", label)
-        way = shape.ways.get("documents")
-        if way is not None:
-            self._look_at(content, value_at(row, way, ""), ".".join(way))
+        path = fields.paths.get("documents")
+        if path is not None:
+            self._mark_joined(content, value_at(row, path, ""), ".".join(path))
         return content
 
-    def _look_at(self, content: dict[str, Any], given: Any, place: str) -> None:
-        """Mark documents that are several, joined to one text; tell of these, and of ids."""
-        assert self._shape is not None
+    def _mark_joined(self, content: dict[str, Any], given: Any, place: str) -> None:
+        """Mark documents that are joined to one text, and tell of these and of ids."""
         is_one = isinstance(given, str) and content["documents"] == [given]
-        is_one = is_one and not self._shape.more and self._shape.name != "deepeval"
+        is_one = is_one and not self._fields.further and self._fields.tool != "deepeval"
         if is_one and _JOINT.search(given.strip()):
             content["documents"] = [{"text": given, "metadata": {ONE_TEXT: True}}]
             self._tell_once(
@@ -345,12 +335,12 @@ class _Reader(Generic[T]):
                 "left out"
             )
         if not self._has_looked and are_ids(content["documents"]):
-            first = shown(content["documents"][0])
+            first = excerpt(content["documents"][0])
             self._tell_once(f"`{place}` holds no sentences, but {first}: are these ids?")
         self._has_looked = True
 
     def _tell_once(self, words: str) -> None:
-        """Tell the user of a kind of row at the first one."""
+        """Tell the user about a kind of row, at its first row only."""
         kind = words.partition(",")[0]
         if kind not in self._told:
             self._told.add(kind)
@@ -363,34 +353,28 @@ class _Reader(Generic[T]):
             return row
         self._tell_once(
             f"`{name}` is split at `|`, with which deepeval joins documents in CSV and JSONL; "
-            f"to keep its texts whole, say documents={name} with {self._option}"
+            f"to keep its texts whole, say documents={name} with {self._fields.option}"
         )
         return {**row, name: [part for part in text.split("|") if part.strip()]}
 
-    def _tell_names(self, ways: Ways, *, later: bool = False) -> None:
-        """Tell the user which fields are read as what."""
-        assert self._shape is not None
-        more = "".join(f" + {'.'.join(way)}" for way in self._shape.more)
+    def _tell_names(self, located: Collection[str], *, later: bool = False) -> None:
+        """Tell the user where some fields of a call are read from."""
+        paths = self._fields.paths
+        dotted = {ours: ".".join(paths[ours]) for ours in located}
+        if "documents" in located:
+            dotted["documents"] += "".join(f" + {'.'.join(path)}" for path in self._fields.further)
         words = ", ".join(
-            ours
-            if ways[ours] == (ours,)
-            else f"{'.'.join(ways[ours])}{more if ours == 'documents' else ''} → {ours}"
+            ours if paths[ours] == (ours,) else f"{dotted[ours]} → {ours}"
             for ours in (*REQUIRED, *OPTIONAL)
-            if ours in ways
+            if ours in located
         )
-        lacking = [ours for ours in REQUIRED if ours not in ways]
+        lacking = [ours for ours in REQUIRED if ours not in located]
         if later:
             self.tell(f"a later row has also: {words}")
         else:
-            source = "calls" if self._shape.name == "common" else self._shape.name
+            source = "calls" if self._fields.tool == "common" else self._fields.tool
             rest = f"; {' and '.join(lacking)} from the messages" if lacking else ""
             self.tell(f"read as {source}: {words}{rest}")
-
-    def _watch(self) -> None:
-        """Note which names a later row may bring."""
-        assert self._shape is not None
-        absent = (ours for ours in OPTIONAL if ours not in self._shape.ways)
-        self._later = frozenset(name for ours in absent for name in NAMES[ours])
 
 
 def _called(to_call: Callable[[Any], T], row: Any) -> T:
@@ -406,44 +390,44 @@ def _called(to_call: Callable[[Any], T], row: Any) -> T:
         why = f"`to_call` raised {type(error).__name__}: {words_of(error)}"
         raise InputError(why) from error
     if not isinstance(call, RagCall):
-        raise InputError(f"`to_call` should return a RagCall, not {shown(call)}")
+        raise InputError(f"`to_call` should return a RagCall, not {excerpt(call)}")
     return call
 
 
-def _read(row: Mapping[str, Any], shape: Shape, cells: bool) -> dict[str, Any]:
-    """Bring a row into the form of CALLS; fields that are none of a call's stay as they are.
+def _read_fields(row: Mapping[str, Any], fields: SourceFields, cells: bool) -> dict[str, Any]:
+    """Convert a row into a row of CALLS; fields that a call lacks stay as they are.
 
     What LangSmith writes about its own trace is left out.
 
     Raises:
         InputError: a field is missing, or holds what cannot be read as such.
     """
-    values, rest, places = _taken(row, shape)
+    values, rest, places = _field_values(row, fields)
     call: dict[str, Any] = {}
     for ours in REQUIRED:
         if ours not in values:
             raise InputError("is missing: the messages have none", field=ours)
-    if shape.more:  # of several columns, not every one needs to have a document
+    if fields.further:  # of several columns, not every one needs to have a document
         values["documents"] = values["documents"] or ""
     for ours, value in values.items():
         if ours != "document_ids":
             call[ours] = _READERS[ours](value, places.get(ours, ours))
-    for way in shape.more:
-        place = ".".join(way)
-        value = value_at(row, way, place)
-        remove(rest, way)
+    for path in fields.further:
+        place = ".".join(path)
+        value = value_at(row, path, place)
+        remove(rest, path)
         if value is not ABSENT:
             call["documents"] += documents_from(value or "", place)
     if "document_ids" in values:
         where = places["document_ids"]
         call["documents"] = named_ids(call["documents"], values["document_ids"], where)
-    if shape.name == "langsmith":
+    if fields.tool == "langsmith":
         rest = {name: value for name, value in rest.items() if name not in _NOISE}
     return {**(json_part(rest) if cells else rest), **call}
 
 
-def _taken(
-    row: Mapping[str, Any], shape: Shape
+def _field_values(
+    row: Mapping[str, Any], fields: SourceFields
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
     """Return the values of a call's fields, what is left of the row, and where the values were.
 
@@ -451,11 +435,11 @@ def _taken(
     """
     rest = dict(row)
     values: dict[str, Any] = {}
-    places = {ours: ".".join(way) for ours, way in shape.ways.items()}
-    for ours, way in shape.ways.items():
-        value = value_at(row, way, places[ours])
+    places = {ours: ".".join(path) for ours, path in fields.paths.items()}
+    for ours, path in fields.paths.items():
+        value = value_at(row, path, places[ours])
         if value is not ABSENT:
-            remove(rest, way)
+            remove(rest, path)
             values[ours] = value
         elif ours in REQUIRED:
             raise InputError(f"is missing; the row has {listed(row)}", field=places[ours])

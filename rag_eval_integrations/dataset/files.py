@@ -86,15 +86,15 @@ def check_out(
         raise ConfigurationError("resume", resume, "goes on with a file; do not overwrite it")
     target = _target.resolved(path, field)
     if target.exists() and not (resume or overwrite):
-        ways = ["exists; use another name", f"{_given_as('overwrite', field)} to replace it"]
+        ways = ["exists; use another name", f"{_flag_text('overwrite', field)} to replace it"]
         if resumable:
-            ways.append(f"{_given_as('resume', field)} to go on with the same calls")
+            ways.append(f"{_flag_text('resume', field)} to go on with the same calls")
         raise ConfigurationError(field, str(path), f"{', '.join(ways[:-1])}, or {ways[-1]}")
     return target
 
 
-def _given_as(name: str, field: str) -> str:
-    """Write a flag as the caller gives it, on the command line if the field is an option."""
+def _flag_text(name: str, field: str) -> str:
+    """Write a flag as on the command line, or as an argument in Python."""
     return f"--{name}" if field.startswith("-") else f"{name}=True"
 
 
@@ -153,18 +153,18 @@ class EvaluationFile:
         self._backup: Path | None = None
         with ExitStack() as opened:
             self._file = opened.enter_context(self._open(resume))
-            opened.callback(self._leave)
+            opened.callback(self._remove_if_empty)
             self._new = not self.path.exists()
             self._sources: list[BinaryIO] = [opened.enter_context(self.partial.open("rb"))]
             if resume:
-                self._index(_PARTIAL)
+                self._note_earlier_rows(_PARTIAL)
                 # A killed run with `overwrite` left OUT.bak: it was replacing OUT, so it is not of
                 # that run.
                 if _target.is_backed_up(self.path):
                     self._backup = _target.backup_of(self.path)
                 elif not self._new:
                     self._sources.append(opened.enter_context(self._lines_of_out()))
-                    self._index(_OUT)
+                    self._note_earlier_rows(_OUT)
                 self._file.end_last_line(is_torn)
             elif not self._new:
                 self._backup = _target.back_up(self.path, self._field)
@@ -182,7 +182,7 @@ class EvaluationFile:
             raise ConfigurationError(self._field, str(self.partial), why) from error
         try:
             if file.head(1) and not resume:
-                resuming = _given_as("resume", self._field)
+                resuming = _flag_text("resume", self._field)
                 why = f"is there from a run that did not end; go on with {resuming}, or delete it"
                 raise ConfigurationError(self._field, str(self.partial), why)
             _target.remove_unfinished(self.path)
@@ -248,7 +248,7 @@ class EvaluationFile:
         places = self._recorded.get(_identity(row))
         if not places:
             return None
-        self._keep(index, places.pop(0))
+        self._note_place(index, places.pop(0))
         return from_line(Evaluation, self._line(self._places[index]))
 
     def add(self, index: int, evaluation: Evaluation) -> None:
@@ -257,7 +257,7 @@ class EvaluationFile:
 
     def add_row(self, index: int, line: str, *, failed: bool) -> None:
         """Append the row of EVALS of the call at `index` (from 0); *failed* if it has an error."""
-        self._keep(index, self._file.append(line.encode("ascii")) << 1 | _PARTIAL)
+        self._note_place(index, self._file.append(line.encode("ascii")) << 1 | _PARTIAL)
         self.in_partial += 1
         self.holds_rows = self.holds_rows or not failed
 
@@ -307,13 +307,13 @@ class EvaluationFile:
             self._backup.unlink(missing_ok=True)
         self.partial.unlink(missing_ok=True)
 
-    def _leave(self) -> None:
+    def _remove_if_empty(self) -> None:
         """Delete the partial file if nothing was written to it."""
         if not self._done and not self._file.head(1):
             self.discard()  # a refused or idle run leaves nothing to resume
 
-    def _keep(self, index: int, place: int) -> None:
-        """Note where the row of an index stands."""
+    def _note_place(self, index: int, place: int) -> None:
+        """Note where the row of the call at `index` stands."""
         if index >= len(self._places):
             self._places.extend([-1] * (index + 1 - len(self._places)))
         self._places[index] = place
@@ -324,10 +324,10 @@ class EvaluationFile:
         stream.seek(place >> 1)
         return stream.readline()
 
-    def _index(self, source: int) -> None:
-        """Note where the rows of an earlier run are.
+    def _note_earlier_rows(self, source: int) -> None:
+        """Note where the rows of an earlier run are, to be taken over.
 
-        Those with an error, and lines that are none, are counted as stale: they are made again.
+        Those with an error, and lines that are not rows, are counted as stale: they are made again.
 
         Raises:
             ConfigurationError: there are lines and no evaluation, one in another version's format,
@@ -372,7 +372,7 @@ class EvaluationFile:
 
 
 def _identity(row: RagCall | Evaluation) -> bytes:
-    """Digest what a row is known by: its content, its label, its metadata and its gold ids."""
+    """Hash what identifies a row: content, label, metadata and gold ids."""
     gold = None if row.relevant_ids is None else sorted(row.relevant_ids)
     text = json.dumps([row.row_key, row.id, row.metadata, gold], sort_keys=True)
     return hashlib.sha256(text.encode("ascii")).digest()[:16]
@@ -441,7 +441,7 @@ class EvaluationPipe:
 def evaluations_to(
     path: Path, *, overwrite: bool = False, field: str = "--out"
 ) -> Iterator[Callable[[Evaluation], object]]:
-    """Provide a function that writes evaluations which cost nothing, to a file or to `-`.
+    """Provide a function that writes evaluations to a file or `-`; they can be made anew.
 
     The file is there whole at the end, or as it was when an exception is raised; while an earlier
     one is replaced, it is OUT.bak, too.
@@ -476,7 +476,7 @@ def evaluations_to(
 
 @contextmanager
 def rows_to(path: Path, *, overwrite: bool = False, field: str = "--out") -> Iterator[BinaryIO]:
-    """Open a file for rows that cost nothing; arguments and errors are those of `evaluations_to`.
+    """Open a file for rows that can be made anew; arguments and errors as `evaluations_to`.
 
     It is gzipped if its name says so; the same rows give the same bytes.
     """
@@ -522,7 +522,7 @@ def score_column(name: str) -> str:
 
 
 def table_of(lines: Iterable[str], names: Sequence[str] = ()) -> Any:
-    """Make the table of some evaluations.
+    """Make an Arrow table of lines of EVALS, with a column for each score.
 
     Args:
         lines: lines of EVALS.
@@ -551,8 +551,10 @@ def table_of(lines: Iterable[str], names: Sequence[str] = ()) -> Any:
         "completion_tokens": pa.int64(),
         "cost_usd": pa.float64(),
     }
-    arrays = {name: pa.array([row.get(name) for row in rows], kinds[name]) for name in kinds}
-    for name in dict.fromkeys([*names, *(name for values in scores for name in values)]):
+    arrays: dict[str, Any] = {}
+    for name, kind in kinds.items():
+        arrays[name] = pa.array([row.get(name) for row in rows], kind)
+    for name in dict.fromkeys(chain(names, *scores)):
         arrays[score_column(name)] = pa.array([values.get(name) for values in scores], pa.float64())
     return pa.table(arrays | {LINE: pa.array(texts, pa.string())})
 

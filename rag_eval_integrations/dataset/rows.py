@@ -33,10 +33,10 @@ from rag_eval_integrations.records import (
 from rag_eval_integrations.records._json import (
     as_input_error,
     check_schema,
+    excerpt,
     from_object,
     is_finite,
     rename_hint,
-    shown,
     whole_text,
 )
 from rag_eval_integrations.records.labels import UTILIZED
@@ -156,9 +156,9 @@ def _number(name: str, value: object) -> float | None:
     if value is None:
         return None
     if not isinstance(value, int | float):
-        raise InputError(f"should be a number or null, not {shown(value)}", field=name)
+        raise InputError(f"should be a number or null, not {excerpt(value)}", field=name)
     if not is_finite(value):
-        raise InputError(f"should be a finite number, not {shown(value)}", field=name)
+        raise InputError(f"should be a finite number, not {excerpt(value)}", field=name)
     return float(value)
 
 
@@ -170,10 +170,10 @@ def _labels(rest: dict[str, Any]) -> tuple[Labels | None, JudgeInfo | None]:
     columns = {name: rest.pop(name) for name in _LABEL_FIELDS if name in rest}
     model = rest.get("annotating_model_name")
     labeller = JudgeInfo(name="recorded", model=model if isinstance(model, str) else None)
-    written = rest.pop("labels", None)
-    if written is not None:
+    content = rest.pop("labels", None)
+    if content is not None:
         try:
-            return from_object(Labels, written), labeller
+            return from_object(Labels, content), labeller
         except InputError as error:
             path = ".".join(part for part in ("labels", error.field) if part)
             raise InputError(error.why, field=path) from error
@@ -201,9 +201,9 @@ def _recorded_sentences(call: RagCall, recorded: Mapping[str, object]) -> Senten
             if kind == "document":
                 is_known = number is not None and number < len(by_document)
             if not is_known:
-                raise InputError(f"{shown(key)} is not a key of a {kind} sentence", field=path)
+                raise InputError(f"{excerpt(key)} is not a key of a {kind} sentence", field=path)
             if key in seen:
-                raise InputError(f"the key {shown(key)} occurs twice", field=path)
+                raise InputError(f"the key {excerpt(key)} occurs twice", field=path)
             seen.add(key)
             (response if number is None else by_document[number]).append((key, text))
     documents: list[Sentence] = []
@@ -269,8 +269,8 @@ def labelled_from(content: dict[str, Any], splitter: Splitter) -> Labelled:
         why = "is missing: the row has no recorded labels; `rag-eval run` has a judge label calls"
         raise InputError(why, field="labels")
     labelling = Labelling(labels=row.labels, judge=row.labeller)
-    written = content.get("row_key") if row.labels.unasked_keys else None
-    row_key = written if isinstance(written, str) else None
+    recorded_key = content.get("row_key") if row.labels.unasked_keys else None
+    row_key = recorded_key if isinstance(recorded_key, str) else None
     call = sentencize(row.call, splitter)
     return Labelled(call, labelling, published=row.published, row_key=row_key)
 
@@ -333,13 +333,14 @@ def score_labelled(
         flags: whether to look for `suspected_injection`, as in `RagEvaluator`.
     """
     speaks = Suspicion() if flags else None
-    written = labelled.labelling.labels
-    if written is None:
+    raw_labels = labelled.labelling.labels
+    if raw_labels is None:
         # An evaluation without labels stays unscored, and a failed one keeps its error.
         return _unlabelled(labelled, metrics, speaks)
-    labelling = _reconciled(labelled, written)
+    labelling = _reconciled(labelled, raw_labels)
     if raw_keys and labelling.labels is not None:
-        labelling = labelling.model_copy(update={"labels": _as_recorded(labelling.labels, written)})
+        labels = _with_raw_keys(labelling.labels, raw_labels)
+        labelling = labelling.model_copy(update={"labels": labels})
     scored = score_labelling(labelled.call, labelling, metrics, speaks=speaks)
     if labelled.row_key is not None:
         return scored.model_copy(update={"row_key": labelled.row_key})
@@ -360,17 +361,18 @@ def score_gold(labelled: Labelled, trace: Trace) -> Evaluation:
     Under the `ragbench` formulas the key lists count as recorded, as in the published columns;
     the labels are cleaned all the same.
     """
-    written, recorded, call = labelled.labelling.labels, labelled.evaluation, labelled.call.call
-    if written is None:
+    raw_labels, recorded = labelled.labelling.labels, labelled.evaluation
+    call = labelled.call.call
+    if raw_labels is None:
         return _unlabelled(labelled, [trace], None)
-    labelling = _reconciled(labelled, written)
+    labelling = _reconciled(labelled, raw_labels)
     by = by_of(labelled.call, labelling)
     labels = labelling.labels
     if labels is None:
         scores = trace.score(labelled.call, labelling, by)
     else:
         raw = trace.formulas == "ragbench"
-        counted = _as_recorded(labels, written) if raw else labels
+        counted = _with_raw_keys(labels, raw_labels) if raw else labels
         scores = trace.numbers(labelled.call, counted, by)
     return Evaluation.model_construct(
         id=call.id,
@@ -385,23 +387,23 @@ def score_gold(labelled: Labelled, trace: Trace) -> Evaluation:
     )
 
 
-def _reconciled(labelled: Labelled, written: Labels) -> Labelling:
-    """Clean the labels of a row; without any where there is nothing to judge."""
-    update: dict[str, Any] = {"labels": reconcile(written, labelled.call)}
+def _reconciled(labelled: Labelled, raw_labels: Labels) -> Labelling:
+    """Return a labelling with cleaned labels; without labels where there is nothing to judge."""
+    update: dict[str, Any] = {"labels": reconcile(raw_labels, labelled.call)}
     nothing = nothing_to_judge(labelled.call)
     if nothing is not None:
         update = {"labels": None, "unscored": nothing[0], "reason": nothing[1]}
     return labelled.labelling.model_copy(update=update)
 
 
-def _as_recorded(labels: Labels, written: Labels) -> Labels:
-    """Take the key lists as they were written, with repeats and unknown keys."""
+def _with_raw_keys(labels: Labels, raw_labels: Labels) -> Labels:
+    """Put the key lists back as they were recorded, with repeats and unknown keys."""
     names = (
         "all_relevant_sentence_keys",
         "all_utilized_sentence_keys",
         "unsupported_response_sentence_keys",
     )
-    return labels.model_copy(update={name: getattr(written, name) for name in names})
+    return labels.model_copy(update={name: getattr(raw_labels, name) for name in names})
 
 
 def _unlabelled(
@@ -458,7 +460,7 @@ def ragbench_row(evaluation: Evaluation) -> dict[str, Any] | None:
         "question": evaluation.question,
         "documents": [document.text for document in call.documents],
         "response": evaluation.response,
-        **{name: _text(evaluation.metadata.get(name)) for name in _NAMED},
+        **{name: _text_or_none(evaluation.metadata.get(name)) for name in _NAMED},
         "annotating_model_name": evaluation.judge.model or evaluation.judge.name,
         "documents_sentences": by_document,
         "response_sentences": [_pair(sentence) for sentence in evaluation.sentences.claims],
@@ -499,9 +501,9 @@ def _unsupported(evaluation: Evaluation, labels: Labels) -> list[str]:
 
 
 def _pair(sentence: Sentence) -> list[str]:
-    """Return a sentence as RAGBench writes it: key and text."""
+    """Return a sentence as RAGBench writes it: a pair of key and text."""
     return [sentence.key, sentence.text]
 
 
-def _text(value: object) -> str | None:
+def _text_or_none(value: object) -> str | None:
     return value if isinstance(value, str) else None

@@ -271,7 +271,7 @@ def _check_arguments(calls: object, evaluator: object) -> None:
 
 
 def _ahead(evaluator: RagEvaluator, max_concurrency: int) -> int:
-    """Return how many calls may be begun beyond `max_concurrency` without a request more."""
+    """Return how many calls to begin beyond `max_concurrency` to keep a limited judge busy."""
     requests = evaluator.max_concurrency
     return 0 if requests is None or requests > max_concurrency else math.ceil(requests / _READY)
 
@@ -440,7 +440,7 @@ class Processes:
         # A forked process would have the locks of threads that it does not have.
         pool = self._pool = ProcessPoolExecutor(self.workers, get_context("spawn"), _begin)
         try:
-            await _in_process(pool, _is_ready, self._packed)
+            await _submit(pool, _is_ready, self._packed)
         except BrokenProcessPool as error:
             raise ConfigurationError(
                 self.option,
@@ -462,7 +462,7 @@ class Processes:
         except Exception:  # noqa: BLE001 -- a bad row, or metadata that was changed since
             return asyncio.ensure_future(_evaluated(self.evaluator, batch))
         try:
-            return _in_process(pool, _evaluate, self._packed, lines)
+            return _submit(pool, _evaluate, self._packed, lines)
         except BrokenProcessPool as error:  # a process died since the last batch was sent
             broken: asyncio.Future[Rows] = asyncio.get_running_loop().create_future()
             broken.set_exception(error)
@@ -482,17 +482,17 @@ class Processes:
 
 
 def _until_failure(items: Iterable[T], failures: list[Exception]) -> Iterator[T]:
-    """Yield the items; what their iterable raises ends them, and is added to the failures."""
+    """Yield items until their iterable raises, and append its exception to `failures`."""
     try:
         yield from items
     except Exception as error:  # noqa: BLE001 -- raised by the caller, later
         failures.append(error)
 
 
-def _in_process(
+def _submit(
     pool: ProcessPoolExecutor, work: Callable[..., T], *arguments: object
 ) -> asyncio.Future[T]:
-    """Give work to a pool, which may begin a process for it.
+    """Submit work to a pool, which may start a process for it.
 
     Ctrl-C reaches every process of a terminal, and would end one that just starts with a traceback:
     it is held back there until `_begin` ignores it.
@@ -508,7 +508,7 @@ def _in_process(
 
 @dataclass(frozen=True)
 class OfLines:
-    """Evaluates calls, also where they are lines of a file."""
+    """Evaluates calls, given as objects or as lines of a file."""
 
     evaluator: RagEvaluator
 

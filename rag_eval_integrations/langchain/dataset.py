@@ -42,7 +42,7 @@ from rag_eval_integrations.langchain.handler import (
 )
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.records._json import NAMES
-from rag_eval_integrations.traces._values import id_from, plain
+from rag_eval_integrations.traces._values import as_json, id_from
 
 # --- Examples, read from any of the accepted forms
 
@@ -83,14 +83,14 @@ def example_from(
     gold = fields["relevant_ids"] if "relevant_ids" in fields else relevant_ids_in(outputs)
     asked = fields.get("question")
     metadata = fields.get("metadata")
-    label = plain(fields.get("id"))  # pandas has NaN where a value is missing
+    label = as_json(fields.get("id"))  # pandas has NaN where a value is missing
     return Example(
         given=given,
         text=asked if isinstance(asked, str) else question_of(given),
         reference=reference,
         label=_digest(given, reference) if label in (None, "") else str(id_from(label)),
         metadata=json_object(metadata) if isinstance(metadata, Mapping) else {},
-        relevant_ids=gold_ids(plain(gold), f"{place}.relevant_ids"),
+        relevant_ids=gold_ids(as_json(gold), f"{place}.relevant_ids"),
     )
 
 

@@ -28,7 +28,7 @@ from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.llama_index._values import answer_of
 from rag_eval_integrations.llama_index.handler import ScopedHandler
 from rag_eval_integrations.records._json import NAMES
-from rag_eval_integrations.traces._values import id_from, plain
+from rag_eval_integrations.traces._values import as_json, id_from
 
 
 def evaluate_query_engine(
@@ -157,7 +157,7 @@ def _question(item: object, place: str) -> Question:
     if isinstance(item, QueryBundle):
         return Question(item.query_str)
     is_row = isinstance(item, Mapping)  # perhaps of pandas, which has NaN where a value is missing
-    fields = plain(item) if is_row else {n: getattr(item, n, None) for n in _FIELDS}
+    fields = as_json(item) if is_row else {n: getattr(item, n, None) for n in _FIELDS}
     texts = (fields.get(name) for name in NAMES["question"])
     text = next((text for text in texts if isinstance(text, str)), None)
     if text is None:

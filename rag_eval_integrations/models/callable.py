@@ -17,7 +17,7 @@ from rag_eval_integrations.models.completion import (
     ModelBase,
 )
 from rag_eval_integrations.records import Usage
-from rag_eval_integrations.records._json import shown
+from rag_eval_integrations.records._json import excerpt
 
 Messages = list[dict[str, str]]
 """`[{"role": "system" | "user" | "assistant", "content": "…"}, …]`"""
@@ -82,7 +82,7 @@ class CallableModel(ModelBase):
             text = await self._answer(messages)
             if not isinstance(text, str):
                 why, usage = f"{self.name} returned {type(text).__name__}", Usage(requests=number)
-                raise JudgeOutputError(why, shown(text), usage=usage)
+                raise JudgeOutputError(why, excerpt(text), usage=usage)
             choices.append(Choice(text=text, finish_reason="stop"))
         warnings = ("log-probabilities are not available",) if request.top_logprobs else ()
         return Completion(

@@ -12,7 +12,7 @@ from typing import Any, cast
 from pydantic import JsonValue, ValidationError
 
 from rag_eval_integrations._contain import words_of
-from rag_eval_integrations.errors import ConfigurationError, InputError, RagEvalError, written
+from rag_eval_integrations.errors import ConfigurationError, InputError, RagEvalError, safe_text
 from rag_eval_integrations.metrics.prompty._reply import Outcome, read_verdict
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import (
@@ -27,7 +27,7 @@ from rag_eval_integrations.prompt_tests.records import (
     input_text,
     make_uid,
 )
-from rag_eval_integrations.records._json import input_error, is_finite, shown, whole_text
+from rag_eval_integrations.records._json import excerpt, input_error, is_finite, whole_text
 
 Row = Mapping[str, Any]
 
@@ -77,7 +77,7 @@ def text_of(row: Row, name: str) -> str:
     Another value is written as by `str`. Lone surrogates are replaced.
     """
     value = row.get(name, "")
-    text = value if isinstance(value, str) else written(value, str)
+    text = value if isinstance(value, str) else safe_text(value, str)
     return "" if value is None else whole_text(text)
 
 
@@ -144,10 +144,12 @@ def rows_of(content: object, what: str) -> list[dict[str, Any]]:
         InputError: for anything else; names the row.
     """
     if not isinstance(content, list):
-        raise InputError(f"{what} should be a list of objects, not {shown(content)}")
+        raise InputError(f"{what} should be a list of objects, not {excerpt(content)}")
     for position, row in enumerate(content):
         if not isinstance(row, dict):
-            raise InputError(f"should be an object, not {shown(row)}", field=f"{what}[{position}]")
+            raise InputError(
+                f"should be an object, not {excerpt(row)}", field=f"{what}[{position}]"
+            )
     return content
 
 

@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from rag_eval_integrations._contain import contained, words_of
-from rag_eval_integrations.errors import InputError, written
+from rag_eval_integrations.errors import InputError, safe_text
 
 SCHEMA = 1
 """Version of the file formats, which every line of every file carries as `"schema"`; that of
@@ -148,14 +148,14 @@ def _json_copy(value: object, path: str, depth: int = 0) -> JsonValue:
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
-                raise ValueError(f"{path} has a key that is not a string: {shown(key)}")
+                raise ValueError(f"{path} has a key that is not a string: {excerpt(key)}")
         return {
             whole_text(key): _json_copy(item, f"{path}.{key}", depth + 1)
             for key, item in value.items()
         }
     if isinstance(value, list | tuple):
         return [_json_copy(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(value)]
-    raise ValueError(f"{path} is not a JSON value: {shown(value)}")
+    raise ValueError(f"{path} is not a JSON value: {excerpt(value)}")
 
 
 def _json_object(value: object, info: ValidationInfo) -> JsonValue:
@@ -242,10 +242,8 @@ def input_error(error: ValidationError) -> InputError:
     if isinstance(cause, InputError):
         return cause
     if first["type"] == "missing":
-        missing, extra = (
-            [field_path(each["loc"]) for each in every if each["type"] == kind]
-            for kind in ("missing", "extra_forbidden")
-        )
+        missing = [field_path(each["loc"]) for each in every if each["type"] == "missing"]
+        extra = [field_path(each["loc"]) for each in every if each["type"] == "extra_forbidden"]
         rename = rename_hint(extra, missing)
         if not rename and missing[0] == "response":
             rename = "write None (in JSON null) where there is no answer"
@@ -253,7 +251,7 @@ def input_error(error: ValidationError) -> InputError:
     elif first["type"] == "extra_forbidden":
         why = "is not a field of this record"
     else:
-        why = f"{first['msg'].removeprefix('Value error, ')}, not {shown(first['input'])}"
+        why = f"{first['msg'].removeprefix('Value error, ')}, not {excerpt(first['input'])}"
     others = f" (and {len(every) - 1} more)" if len(every) > 1 else ""
     return InputError(f"{why}{others}", field=field_path(first["loc"]) or None)
 
@@ -319,7 +317,7 @@ where no name is exact."""
 
 
 def rename_hint(given: Iterable[str], missing: Iterable[str]) -> str:
-    """Say which of the given fields are probably missing ones: "write `query` as `question`".
+    """Suggest renames of given fields to missing ones: "write `query` as `question`".
 
     Names of other tools count, and similar spellings. Empty if there is none.
     """
@@ -343,15 +341,15 @@ def is_finite(number: float) -> bool:
 
 
 def is_amount(value: object, *, or_zero: bool = False) -> bool:
-    """Tell whether a value is a finite number above 0, or from 0; a bool is none."""
+    """Tell whether a value is a finite number above 0, or from 0; a bool is not."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
         return False
     return value > 0 or (or_zero and value == 0)
 
 
-def shown(value: object) -> str:
-    """Show a value in an error message: at most 60 characters, quotes and controls escaped."""
-    text = written(value)
+def excerpt(value: object) -> str:
+    """Return the `repr` of a value for an error message, cut to 60 characters."""
+    text = safe_text(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
@@ -394,12 +392,12 @@ def parse_object(line: str | bytes) -> dict[str, Any]:
     except ValueError as error:  # a number of more digits than Python converts
         raise InputError("not usable: a number has more digits than Python reads") from error
     if not isinstance(content, dict):
-        raise InputError(f"not a JSON object, but {shown(content)}")
+        raise InputError(f"not a JSON object, but {excerpt(content)}")
     return content
 
 
 def check_schema(content: dict[str, Any]) -> None:
-    """Take `"schema"` out of a line of any file but EVALS; a line may leave it out.
+    """Check `"schema"` in a line of any file but EVALS, and remove it; it may be absent.
 
     Raises:
         InputError: another version's.
@@ -408,21 +406,75 @@ def check_schema(content: dict[str, Any]) -> None:
     if not isinstance(schema, int | float):  # pandas makes floats of a column with a gap
         return  # another tool's field, such as a table's schema
     if schema != SCHEMA:
-        raise InputError(f"this version reads schema {SCHEMA}, not {shown(schema)}", field="schema")
+        raise InputError(
+            f"this version reads schema {SCHEMA}, not {excerpt(schema)}", field="schema"
+        )
     del content["schema"]
 
 
-def refuse_constant(name: str) -> float:
+def _refuse_constant(name: str) -> float:
     """Refuse NaN and Infinity, which JSON does not have."""
     raise InputError(f"not JSON: {name} is not a number")
 
 
-_DECODER = json.JSONDecoder(parse_constant=refuse_constant)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+def objects_in(text: str) -> Iterator[Any]:
+    """Yield the objects of a JSON array, or one after the other; an error for another value.
+
+    Raises:
+        JSONDecodeError: the text breaks off, or goes on where it should end.
+    """
+
+    def behind_space(place: int) -> int:
+        """Return the position after white space."""
+        match = _SPACE.match(text, place)
+        assert match is not None
+        return match.end()
+
+    place = behind_space(0)
+    in_array = text.startswith("[", place)
+    place = behind_space(place + in_array)
+    more = place < len(text) and not (in_array and text[place] == "]")
+    while more:
+        try:
+            row, end = _DECODER.raw_decode(text, place)
+        except InputError as error:  # a constant, which spoils this row alone
+            row, end = _without_nan(text, place, error)
+        if not isinstance(row, dict | InputError):
+            row = InputError(f"not a JSON object, but {excerpt(row)}")
+        yield row
+        place = behind_space(end)
+        more = text.startswith(",", place) if in_array else place < len(text)
+        place = behind_space(place + (more and in_array))
+    if in_array and not text.startswith("]", place):
+        raise json.JSONDecodeError("Expecting ',' delimiter", text, place)
+    if behind_space(place + in_array) < len(text):
+        raise json.JSONDecodeError("Extra data", text, place + in_array)
+
+
+def _without_nan(text: str, place: int, error: InputError) -> tuple[Any, int]:
+    """Decode an object with null for each field that is NaN; return it and its end.
+
+    The error stands for one with another constant, or with NaN further inside.
+    """
+    constants: list[float] = []
+
+    def constant(name: str) -> float:
+        constants.append(float(name))
+        return constants[-1]
+
+    row, end = json.JSONDecoder(parse_constant=constant).raw_decode(text, place)
+    missing = [name for name in row if row[name] != row[name]] if isinstance(row, dict) else []
+    is_row = len(missing) == len(constants)
+    return {**row, **dict.fromkeys(missing)} if is_row else error, end
 
 
 @contextmanager
 def as_input_error() -> Iterator[None]:
-    """Let what a row or an object of a user's raises be an `InputError`."""
+    """Turn every exception in the `with` block into an `InputError`."""
     try:
         with contained:
             yield

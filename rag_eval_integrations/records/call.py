@@ -23,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records._json import Count, JsonObject, Record, Text
 
 CaptureStatus = Literal["ok", "error", "aborted", "interrupted"]
@@ -96,7 +97,7 @@ def framework_of(value: object) -> str | None:
 
 
 def adapted(value: object, adapters: Mapping[Kind, str]) -> Any:
-    """Make our own object from a framework's; None when the table has none of its classes.
+    """Convert a framework's object by a table of classes; None for any other object.
 
     The adapter's module is imported then.
 
@@ -154,7 +155,7 @@ class Document(Record):
     """The retriever's score, on the retriever's own scale."""
     header: Text | None = None
     """What the model was shown in front of the text, such as LlamaIndex's metadata. It is shown to
-    the judge, and is none of the document's sentences."""
+    the judge, and is not one of the document's sentences."""
 
     @property
     def shown(self) -> str:
@@ -236,10 +237,10 @@ class Capture(Record):
 
 
 def _as_document(value: object) -> object:
-    """Make a document of a text or of a framework's object; keep a dict of its fields.
+    """Make a document of a text or a framework's object; a dict of fields stays as it is.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: it is anything else.
     """
     if isinstance(value, str):
         return Document(text=value)
@@ -254,7 +255,7 @@ def as_turn(value: object) -> object:
     """Make a turn of a pair of role and content; keep a turn, or a dict of its fields.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: it is anything else.
     """
     if isinstance(value, tuple | list) and list(map(type, value)) == [str, str]:
         role, content = value
@@ -269,7 +270,7 @@ _ROLES = {"human": "user", "ai": "assistant"}
 
 
 def _list_of(things: str) -> BeforeValidator:
-    """Return a validator that refuses a text or mapping in place of a list.
+    """Make a validator that refuses a text or mapping in place of a list.
 
     It accepts any other iterable.
     """
@@ -306,7 +307,7 @@ def _no_empty_id(name: str) -> str:
 
 
 def _numbers_of_documents(numbers: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
-    """Return numbers in order, each once; refuse one that no document has."""
+    """Return document numbers sorted, each once; refuse one that no document has."""
     documents = info.data.get("documents")
     if documents is not None and any(number >= len(documents) for number in numbers):
         raise ValueError(f"should be numbers of the {len(documents)} documents, counted from 0")
@@ -472,6 +473,25 @@ class RagCall(Record):
         )
 
 
+def call_of(call: RagCall | None, fields: Mapping[str, Any]) -> RagCall:
+    """Return the given call, or make one of the given fields.
+
+    Raises:
+        ConfigurationError: there are both, or neither, or it is not a `RagCall`.
+        InputError: the fields do not make a call.
+    """
+    if (call is None) == (not fields):
+        why = "pass a RagCall, or its fields question=…, documents=…, response=…"
+        raise ConfigurationError("call", call, why, missing=True)
+    if call is None:
+        return RagCall(**fields)
+    if not isinstance(call, RagCall):
+        fields_of = "pass its fields question=…, documents=…, response=…"
+        why = f"should be a RagCall, not {type(call).__name__}; {fields_of}"
+        raise ConfigurationError("call", call, why, missing=True)
+    return call
+
+
 class SentencizedCall(Record):
     """Stage 2: a call with its keyed sentences, which is what a judge is shown."""
 
@@ -505,7 +525,7 @@ class SentencizedCall(Record):
 
 @dataclass(slots=True, eq=False)
 class EndedCall:
-    """What capture has read of a call, which needs none of the app's objects any more.
+    """An ended call as captured, without the app's own objects; makes the record of it.
 
     Finding the documents in the prompt and hashing the texts is a third of what capture adds to a
     call: an evaluator in the background leaves that to its own thread.

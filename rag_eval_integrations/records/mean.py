@@ -20,7 +20,7 @@ _ONE_VALUE = "Wilson, one value seen"
 
 
 class Made(NamedTuple):
-    """The properties that scores share that may be averaged together."""
+    """The key under which scores are averaged: name, comparable provenance and method."""
 
     name: str
     """Name of the score."""
@@ -220,7 +220,7 @@ _STEPS = 200
 
 
 def makers_of(evaluation: Evaluation) -> Iterator[tuple[Made, Score]]:
-    """Yield an evaluation's scores with what they share with those that they are averaged with.
+    """Yield each score of an evaluation behind the key under which it is averaged.
 
     In the order of the scores, also those without a value.
     """
@@ -235,7 +235,7 @@ def makers_of(evaluation: Evaluation) -> Iterator[tuple[Made, Score]]:
 
 @dataclass
 class Means:
-    """Running means over evaluations; scores made differently are kept apart.
+    """Running means over evaluations, one per score and maker.
 
     A common mean of different judges, prompts, formulas or estimators would have no meaning.
     """
@@ -249,30 +249,30 @@ class Means:
 
     def add(self, evaluation: Evaluation, weight: float = 1.0) -> None:
         """Add the scores of an evaluation, with a weight above 0."""
-        for made, score in makers_of(evaluation):
-            self.count(made, score, weight)
+        for maker, score in makers_of(evaluation):
+            self.count(maker, score, weight)
 
-    def count(self, made: Made, score: Score, weight: float = 1.0) -> None:
+    def count(self, maker: Made, score: Score, weight: float = 1.0) -> None:
         """Add one score, as `makers_of` yields it.
 
         A score without a value is counted in `total` and `unscored` only. These counts have no
         weights.
         """
-        self.total[made.name] += 1
+        self.total[maker.name] += 1
         if score.value is None:
-            self.unscored.setdefault(made.name, Counter())[score.unscored or score.status] += 1
+            self.unscored.setdefault(maker.name, Counter())[score.unscored or score.status] += 1
             return
-        if made not in self.made:
-            self.made[made] = RunningMean()
-        self.made[made].add(score.value, weight)
+        if maker not in self.made:
+            self.made[maker] = RunningMean()
+        self.made[maker].add(score.value, weight)
 
     def merge(self, other: Means) -> None:
         """Add the scores of other means."""
         self.total.update(other.total)
         for name, codes in other.unscored.items():
             self.unscored.setdefault(name, Counter()).update(codes)
-        for made, mean in other.made.items():
-            self.made.setdefault(made, RunningMean()).merge(mean)
+        for maker, mean in other.made.items():
+            self.made.setdefault(maker, RunningMean()).merge(mean)
 
     def mean(self, name: str) -> RunningMean | None:
         """Look up the mean of one score; None when no evaluation has a value for it.
@@ -280,7 +280,7 @@ class Means:
         Raises:
             ValueError: the score was made in different ways, so that it has no common mean.
         """
-        return only_mean(name, [mean for made, mean in self.made.items() if made.name == name])
+        return only_mean(name, [mean for maker, mean in self.made.items() if maker.name == name])
 
 
 def only_mean(name: str, means: Sequence[T]) -> T | None:

@@ -26,7 +26,7 @@ from pydantic import (
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import InputError, SchemaError
 from rag_eval_integrations.records import _shown
-from rag_eval_integrations.records._json import Count, JsonObject, Record, Text, shown
+from rag_eval_integrations.records._json import Count, JsonObject, Record, Text, excerpt
 from rag_eval_integrations.records.call import Capture, Document, DocumentNumbers, Sentences, Turn
 from rag_eval_integrations.records.labels import JudgeInfo, Labels, Probability, UnscoredCode, Usage
 from rag_eval_integrations.records.run import Run
@@ -53,7 +53,7 @@ class By(Record):
     """Name, hash and number of rows of the calibration of its estimate; None without one."""
 
     def comparable(self) -> By:
-        """Return what scores have in common that may be averaged together.
+        """Return the provenance without the fields that may differ among averaged scores.
 
         That is all but `splitter`, `windows` and the parts of `prompt_version` that tell which
         sections a call's prompt had: they differ from call to call, and the meaning does not.
@@ -193,7 +193,7 @@ _MADE_BY = {
 
 
 def score_hint(name: object, names: Iterable[str]) -> str:
-    """Say which score may be meant by a name that is none, and which scores there are.
+    """Suggest a valid score for an unknown name, and list all scores.
 
     For another tool's name it is our nearest score, else a score with a similar name; if there is
     none, up to 20 scores are listed.
@@ -217,7 +217,7 @@ def score_hint(name: object, names: Iterable[str]) -> str:
 
 
 def metric_hint(name: str, known: Iterable[str]) -> str:
-    """Say which metric or score may be meant by a name that is no metric; empty if none is near.
+    """Suggest a valid metric or score for an unknown name; empty if none is similar.
 
     It ends so that more words can follow.
     """
@@ -232,12 +232,12 @@ _MOST_NAMES = 20
 
 
 class Scores(dict[str, Score]):
-    """Scores by name; asked for another one, it says which it has."""
+    """A mapping of scores by name, whose `KeyError` lists the names."""
 
     __slots__ = ()
 
     def __missing__(self, name: object) -> Score:
-        raise KeyError(f"no score {shown(name)}: {score_hint(name, self)}")
+        raise KeyError(f"no score {excerpt(name)}: {score_hint(name, self)}")
 
 
 # --- What the scores of a call show
@@ -453,7 +453,7 @@ class Evaluation(Record):
         Only for JSON; for Python the fields stay as they are.
         """
         row = handler(self)
-        return {"schema": EVALS_SCHEMA, **_factored(row)} if info.mode == "json" else row
+        return {"schema": EVALS_SCHEMA, **_hoist_shared(row)} if info.mode == "json" else row
 
     @model_validator(mode="before")
     @classmethod
@@ -487,7 +487,7 @@ def _other_schema(schema: object) -> InputError:
     short = isinstance(schema, str) and len(schema) < _MOST_SCHEMA
     if not (schema is None or short or (isinstance(schema, int) and 0 <= schema < _MOST_SCHEMA)):
         # one bad row in a file of whatever version
-        why = f"this version reads schema {EVALS_SCHEMA}, not {shown(schema)}"
+        why = f"this version reads schema {EVALS_SCHEMA}, not {excerpt(schema)}"
         return InputError(why, field="schema")
     way = (
         "make it anew with `rag-eval run CALLS -o FILE` or, from recorded labels, with "
@@ -495,12 +495,12 @@ def _other_schema(schema: object) -> InputError:
     )
     if isinstance(schema, int) and schema > EVALS_SCHEMA:
         way = "read it with the newer version of rag-eval-integrations that wrote it"
-    why = f"this file has schema {shown(schema)}, this version reads {EVALS_SCHEMA}: {way}"
+    why = f"this file has schema {excerpt(schema)}, this version reads {EVALS_SCHEMA}: {way}"
     return SchemaError(why, field="schema")
 
 
-def _factored(row: dict[str, Any]) -> dict[str, Any]:
-    """Move what all scores share from them into the row: fields of `by`, and first warnings.
+def _hoist_shared(row: dict[str, Any]) -> dict[str, Any]:
+    """Move the fields of `by` and the warnings that all scores share into the row.
 
     What says nothing more is left out: `passed` where it is None, and a raw value like the value.
     The scores are changed in place; a row without scores is returned as it is.
@@ -510,11 +510,9 @@ def _factored(row: dict[str, Any]) -> dict[str, Any]:
         return row
     makers = [score.pop("by", {}) for score in scores]
     warned = [list(score.pop("warnings", ())) for score in scores]
-    by = {
-        name: value
-        for name, value in makers[0].items()
-        if all(m.get(name, m) == value for m in makers)
-    }
+    by = dict(makers[0])
+    for maker in makers:
+        by = {name: value for name, value in by.items() if maker.get(name, maker) == value}
     columns = zip(*warned, strict=False)
     warnings = [column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns)]
     for score, maker, warning in zip(scores, makers, warned, strict=True):

@@ -75,7 +75,7 @@ DELIMITS = 1 << 17  # "|---|---|"
 
 
 class _Facts(dict[str, int]):
-    """The facts about the lines of a text; lines of the same words are read once."""
+    """Flags of each line of a text, computed once per distinct line."""
 
     def __init__(self) -> None:
         self.quoted: dict[str, int] = {}
@@ -88,12 +88,12 @@ class _Facts(dict[str, int]):
         if line[:1] == ">" and (quote := _QUOTE.match(line)):
             self.quoted[line] = quote.end()
             words, facts = line[quote.end() :], QUOTED
-        facts |= self._of(words) if words else IS_RULE if facts else BLANK
+        facts |= self._flags_of(words) if words else IS_RULE if facts else BLANK
         self[line] = facts
         return facts
 
-    def _of(self, words: str) -> int:
-        """Return the facts of a line as bits."""
+    def _flags_of(self, words: str) -> int:
+        """Return the flags of a line as bits."""
         first, last = words[0], words[-1]
         facts = SMALL if first.islower() else 0
         if last == ":":
@@ -370,18 +370,18 @@ def _paragraphs(lines: Lines, first: int, stop: int, marker: int) -> Iterable[Bl
     body = min(start + lines.quoted[first] + marker, end)
     if stop - first == 1:
         return ((start, body, end, kind),)
-    return _joined(lines, first, stop, marker, body, kind)
+    return _merge_continued(lines, first, stop, marker, body, kind)
 
 
-def _joined(
+def _merge_continued(
     lines: Lines, first: int, stop: int, marker: int, body: int, kind: BlockKind
 ) -> Iterator[Block]:
-    """Yield the blocks of several lines, joining those that continue a sentence."""
+    """Yield the blocks of several lines, merging those that continue a sentence."""
     facts, start, end = lines.facts, lines.start, lines.end
     # A marker on a line of its own belongs to the words below it, as does a line that hangs.
     alone = marker == len(lines.words[first])
     indent = lines.indent(first) if marker else None
-    full = _full_lines(lines, first, stop)
+    full = _wrapped_lines(lines, first, stop)
     begun, reads_on = first, False
     for number in range(first + 1, stop):
         above, below = facts[number - 1], facts[number]
@@ -405,8 +405,8 @@ def _joined(
     yield start[begun], body, end[stop - 1], kind
 
 
-def _full_lines(lines: Lines, first: int, stop: int) -> Collection[int]:
-    """Return the lines that were wrapped; none when the text was not.
+def _wrapped_lines(lines: Lines, first: int, stop: int) -> Collection[int]:
+    """Return the lines that were wrapped; empty for a text that was not.
 
     A line was wrapped if the next word would not have fitted. Since this also holds for lists of
     short lines, at least a third of the lines must begin with a lower-case letter (or with a

@@ -85,7 +85,7 @@ def citations_of(call: SentencizedCall) -> Citations:
     response, documents = call.call.response or "", call.call.documents
     if not documents:
         return Citations(())
-    mentions = list(_beside(call))
+    mentions = list(_recorded_citations(call))
     if not OPENERS.isdisjoint(response):
         mentions += _mentions(call, response)
     numbered = [mention for mention in mentions if mention.number is not None]
@@ -128,7 +128,7 @@ def without_citations(call: SentencizedCall) -> SentencizedCall:
 
 
 def _mentions(call: SentencizedCall, response: str) -> Iterator[_Mention]:
-    """Yield what may be a citation, in order."""
+    """Yield the markers that may be citations, in order."""
     documents = call.call.documents
     names = _names(documents)
     code = [match.span() for match in _CODE.finditer(response)] if "`" in response else []
@@ -139,7 +139,7 @@ def _mentions(call: SentencizedCall, response: str) -> Iterator[_Mention]:
             continue
         for match in _MARKER.finditer(response, sentence.start, sentence.end):
             start, end = match.span()
-            if any(a <= start < b for a, b in code) or _is_text(
+            if any(a <= start < b for a, b in code) or _is_not_citation(
                 response, sentence, match, documents
             ):
                 continue
@@ -147,8 +147,8 @@ def _mentions(call: SentencizedCall, response: str) -> Iterator[_Mention]:
                 yield _Mention(sentence, start, end, match[0], number, targets, explicit)
 
 
-def _beside(call: SentencizedCall) -> Iterator[_Mention]:
-    """Yield the citations that stand beside the answer, by their sentence where that is told."""
+def _recorded_citations(call: SentencizedCall) -> Iterator[_Mention]:
+    """Yield the citations that a result has beside its answer, by sentence where known."""
     capture = call.call.capture
     listed = call.call.metadata.get(CITATIONS) or (capture and capture.metadata.get(CITATIONS))
     names, size = _names(call.call.documents), len(call.call.response or "")
@@ -167,7 +167,7 @@ def _beside(call: SentencizedCall) -> Iterator[_Mention]:
 def _targets(
     marker: str, names: Mapping[str, tuple[int, ...]], size: int
 ) -> Iterator[tuple[int | None, tuple[int, ...], bool]]:
-    """Yield what a marker names: a number, or documents by name; and whether its form is clear."""
+    """Yield the number or documents that a marker names, and whether its form is clear."""
     inner = re.sub(r"</?(?:sup|source_id)>", "", _LINK.sub("]", marker)).strip("[]()【】 ")
     whole = names.get(inner.casefold())
     label = _LABEL.match(inner)
@@ -199,10 +199,10 @@ def _targets(
             yield None, (), True
 
 
-def _is_text(
+def _is_not_citation(
     response: str, sentence: Sentence, match: re.Match[str], documents: Sequence[Document]
 ) -> bool:
-    """Tell whether brackets are an index, an interval, a number of a list, or a quotation."""
+    """Tell whether brackets are an index, an interval, a list number or a quotation."""
     start, end = match.span()
     if match[0][0] not in "[⁰¹²³⁴⁵⁶⁷⁸⁹":
         return False
@@ -236,8 +236,8 @@ def _numbering(
     numbers: set[int], mentions: Sequence[_Mention], documents: Sequence[Document]
 ) -> tuple[Numbering, str | None]:
     """Decide what the numbers of an answer count; why not, where that cannot be told."""
-    shown = [_SHOWN_NUMBER.search(d.header or "") or _SHOWN_NUMBER.match(d.text) for d in documents]
-    labels = {int(m[1] or m[2]): n for n, m in enumerate(shown) if m is not None}
+    heads = [_SHOWN_NUMBER.search(d.header or "") or _SHOWN_NUMBER.match(d.text) for d in documents]
+    labels = {int(m[1] or m[2]): n for n, m in enumerate(heads) if m is not None}
     if len(labels) == len(documents):
         return labels, None
     size = len(documents)
@@ -251,7 +251,7 @@ def _numbering(
         return numberings[0], None
     words = [set(map(str.casefold, _WORD.findall(document.shown))) for document in documents]
     spread = Counter(word for text in words for word in text)
-    fits = [_fit(numbering, mentions, words, spread) for numbering in numberings]
+    fits = [_overlap(numbering, mentions, words, spread) for numbering in numberings]
     if ids in numberings:
         first, second = sorted(range(len(fits)), key=fits.__getitem__, reverse=True)[:2]
         if fits[first] >= _CLEAR * fits[second]:
@@ -267,7 +267,7 @@ def _numbering(
     )
 
 
-def _fit(
+def _overlap(
     numbering: Numbering,
     mentions: Sequence[_Mention],
     words: Sequence[set[str]],

@@ -25,7 +25,7 @@ _INSTALL = "To install the data, run: python -m nltk.downloader punkt_tab"
 
 
 def decision(language: str) -> tuple[Callable[[str], bool], frozenset[str]]:
-    """Load what NLTK's data folders (`nltk.data.path`) hold for a language.
+    """Load Punkt's decision and words of a language from NLTK's data folders.
 
     Args:
         language: name of the language's folder in NLTK's `punkt_tab` data: "german".

@@ -116,7 +116,7 @@ def sentencize(call: RagCall, splitter: Splitter) -> SentencizedCall:
 
 
 def finder_of_sources() -> Callable[[RagCall, Sequence[Sentence]], tuple[str, ...]]:
-    """Import what finds lists of sources; an evaluator does, before a fork can cut it in two."""
+    """Import the finder of lists of sources, before a fork could interrupt the import."""
     from rag_eval_integrations.sentences._sources import not_claims  # noqa: PLC0415  # 30 ms of patterns
 
     return not_claims
@@ -128,7 +128,7 @@ def _keyed(text: str, prefix: str, splitter: Splitter) -> list[Sentence]:
     new = tuple.__new__  # as `Sentence` itself does, in two thirds of the time
     return [
         new(Sentence, (prefix + key, text[start:end], start, end))
-        for key, (start, end) in zip(_letters(len(spans)), spans, strict=True)
+        for key, (start, end) in zip(_first_letters(len(spans)), spans, strict=True)
     ]
 
 
@@ -163,8 +163,8 @@ def _integers(span: tuple[int, int], splitter: Splitter) -> tuple[int, int]:
 _SPANS = "spans are pairs of integers, in order, not empty, and do not overlap"
 
 
-def _letters(size: int) -> Iterable[str]:
-    """Return the letters of so many keys."""
+def _first_letters(size: int) -> Iterable[str]:
+    """Return the letters of the first `size` keys."""
     # Precomputed, since few texts have more sentences.
     return _FIRST[:size] if size <= len(_FIRST) else islice(_all_letters(), size)
 

@@ -375,7 +375,7 @@ def _has_letter(text: str, start: int, stop: int) -> bool:
 
 
 def _ends(decided: _Decided, text: str, begun: int, end: End, block: Block) -> bool:
-    """Decide about a mark that also occurs inside sentences."""
+    """Tell whether a mark that also occurs inside of sentences ends one."""
     mark, closing, stop, begins, _ = end
     if text[begins] in OPENERS:
         begins = min(after_markers(text, begins), block[2])
@@ -394,7 +394,7 @@ def _ends(decided: _Decided, text: str, begun: int, end: End, block: Block) -> b
     if marks == ".":
         if before.endswith((". ", ".\xa0")):
             return decided[_ELLIPSIS, following]
-        return decided[_first(_WORD, before[::-1])[::-1], following]
+        return decided[_leading_match(_WORD, before[::-1])[::-1], following]
     if not marks.strip(".…"):
         return decided[_ELLIPSIS, following]
     if not _is_small(following):
@@ -408,8 +408,8 @@ def _is_small(following: str) -> bool:
     return following.islower() and following.lstrip("([{")[:1].isalpha()
 
 
-def _first(pattern: re.Pattern[str], text: str) -> str:
-    """Return what a pattern matches at the beginning; empty for nothing."""
+def _leading_match(pattern: re.Pattern[str], text: str) -> str:
+    """Return what a pattern matches at the start of a text; empty without a match."""
     match = pattern.match(text)
     return match[0] if match else ""
 
@@ -448,7 +448,7 @@ class _Model:
 
 
 class _Decided(dict[tuple[str, str], bool]):
-    """Decisions within one text, by the word before a mark and the one after it."""
+    """Cached decisions of a text, by the words before and after a mark."""
 
     def __init__(self, model: _Model) -> None:
         self._model = model

@@ -66,7 +66,7 @@ def kind_of(error: OSError) -> str:
 
 
 def failure_of(error: DBAPIError, address: Address) -> Exception | None:
-    """Return what to raise for the failure of a driver, in one line and without secrets.
+    """Convert a driver's exception to ours, in one line and without secrets.
 
     None for a fault of a statement.
     """
@@ -93,7 +93,7 @@ def failure_of(error: DBAPIError, address: Address) -> Exception | None:
 
 
 def repeated(transaction: Callable[P, T]) -> Callable[P, T]:
-    """Repeat a transaction that the server ended for the sake of another one."""
+    """Retry a transaction that the server rolled back because of another one."""
 
     @wraps(transaction)
     def until_through(*args: P.args, **kwargs: P.kwargs) -> T:

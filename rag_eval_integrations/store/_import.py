@@ -57,7 +57,7 @@ _REFUSALS = "SELECT rowid, uid, at, why, calls FROM refusal WHERE rowid > ? ORDE
 
 
 class _Place(NamedTuple):
-    """The last rows of a file that are in the store."""
+    """How far a file has been imported: the last rows that are in the store."""
 
     call: int = 0
     refusal: int = 0
@@ -126,7 +126,7 @@ class SpoolImport:
             if time.time() - status.st_mtime > _ABANDONED:
                 remove(path)
             return 0
-        closed = not _is_written(path)  # looked at before reading: nothing comes after that
+        closed = not _has_live_writer(path)  # looked at before reading: nothing comes after that
         added = 0
         uri = f"{path.as_uri()}?mode=rw"  # never made anew
         with closing(sqlite3.connect(uri, 1.0, isolation_level=None, uri=True)) as file:
@@ -225,7 +225,7 @@ class _Reading:
         return not self._rows("SELECT 1 FROM sqlite_master") and self.fault is None
 
     def _following(self, sql: str, last: int) -> list[Any]:
-        """Return rows behind the last one, as long as their numbers follow each other."""
+        """Return the rows after the last one, up to the first gap in their numbers."""
         rows = self._rows(sql, last, _BATCH)
         for place, row in enumerate(rows):
             if row[0] != last + 1 + place:
@@ -234,7 +234,7 @@ class _Reading:
         return rows
 
     def _sound(self, rows: list[Any]) -> list[SpooledCall]:
-        """Return the calls of rows that are as a spool writes them, and count them."""
+        """Return the calls of rows that a spool can have written, and count them."""
         calls = [call for row in rows if (call := _call(*row)) is not None]
         self._calls += len(calls)
         return calls
@@ -275,8 +275,8 @@ def _refusal(n: int, uid: Any, at: Any, why: Any, calls: Any) -> Refusal | None:
         return None
 
 
-def _is_written(path: Path) -> bool:
-    """Tell whether the writer of a file lives and has not closed it."""
+def _has_live_writer(path: Path) -> bool:
+    """Tell whether the process that writes a file still lives and has it open."""
     life = path.with_name(path.name + LIFE)
     if not life.exists():
         return False

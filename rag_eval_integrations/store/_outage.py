@@ -50,7 +50,7 @@ class Outage:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to ask with one call."""
+        """Whether it is time to test with one call if the judge is back."""
         return time.monotonic() >= self._due
 
     def answered(self) -> None:

@@ -42,10 +42,10 @@ def record_scores(
             "evaluation": evaluation_id,
             "at": at,
             "value": score.value,
-            "maker": _maker(run, _written(made), makers),
+            "maker": _maker_id(run, _maker_text(maker), makers),
             "why": None if score.value is not None else score.unscored or score.status,
         }
-        for made, score in makers_of(evaluation)
+        for maker, score in makers_of(evaluation)
     ]
     if scores:
         run(
@@ -76,15 +76,15 @@ def means_of(rows: Sequence[Any], since: float, step: float) -> list[MeanOfPerio
     """
     periods: dict[tuple[int, str], list[MeanOfPeriod]] = {}
     for period, text, n, scored, total, squares, least, most, extremes in rows:
-        made = _read_maker(text)
+        maker = _read_maker(text)
         mean = RunningMean.of_sums(scored, total, squares, least, most, extremes)
-        of_period = MeanOfPeriod(since + int(period) * step, made, mean, n)
-        periods.setdefault((int(period), made.name), []).append(of_period)
+        of_period = MeanOfPeriod(since + int(period) * step, maker, mean, n)
+        periods.setdefault((int(period), maker.name), []).append(of_period)
     return [mean for means in periods.values() for mean in _with_unscored(means)]
 
 
 def _with_unscored(means: list[MeanOfPeriod]) -> list[MeanOfPeriod]:
-    """Add the calls without a value to the total of those with one, where one judge made these.
+    """Count calls without a value under the only maker with values, if there is one.
 
     Else, they are returned unchanged.
     """
@@ -94,10 +94,10 @@ def _with_unscored(means: list[MeanOfPeriod]) -> list[MeanOfPeriod]:
     return [scored[0]._replace(total=sum(mean.total for mean in means))]
 
 
-def _written(made: Made) -> str:
-    """Write a maker as the text of its row."""
-    by = made.by.model_dump(exclude_none=True)
-    return json.dumps([made.name, made.method, by], sort_keys=True)
+def _maker_text(maker: Made) -> str:
+    """Write a maker as JSON, the text of its row."""
+    by = maker.by.model_dump(exclude_none=True)
+    return json.dumps([maker.name, maker.method, by], sort_keys=True)
 
 
 def _read_maker(text: str) -> Made:
@@ -106,9 +106,9 @@ def _read_maker(text: str) -> Made:
     return Made(name, By.model_validate(by), method)
 
 
-def _maker(run: Callable[..., Any], made: str, makers: dict[str, int]) -> int:
+def _maker_id(run: Callable[..., Any], text: str, makers: dict[str, int]) -> int:
     """Return the row id of a maker, inserted at first use and remembered in `makers`."""
-    if made not in makers:
-        run("INSERT INTO rag_maker (made) VALUES (:made) ON CONFLICT DO NOTHING", made=made)
-        makers[made] = run("SELECT id FROM rag_maker WHERE made = :made", made=made).scalar_one()
-    return makers[made]
+    if text not in makers:
+        run("INSERT INTO rag_maker (made) VALUES (:made) ON CONFLICT DO NOTHING", made=text)
+        makers[text] = run("SELECT id FROM rag_maker WHERE made = :made", made=text).scalar_one()
+    return makers[text]

@@ -207,11 +207,11 @@ class Worker:
             _outbox.Outbox(self._store, *sink, self._failures) for sink in self._sinks.items()
         ]
         helpers = [
-            asyncio.create_task(self._every(LEASE / 3, self._store.renew, self._name)),
-            asyncio.create_task(self._every(_STATUS, self._tell)),
+            asyncio.create_task(self._repeat(LEASE / 3, self._store.renew, self._name)),
+            asyncio.create_task(self._repeat(_STATUS, self._tell)),
         ]
         if not once:
-            helpers.append(asyncio.create_task(self._every(_IMPORT, self._import_all)))
+            helpers.append(asyncio.create_task(self._repeat(_IMPORT, self._import_all)))
         try:
             with suppress_capture():
                 await self._work(once, helpers)
@@ -239,7 +239,7 @@ class Worker:
                 self._running[task] = call
                 self._asking = task if self._outage.lasts else None
             if not self._running:
-                if self._stopping or (once and await self._patiently(self._is_at_the_end)):
+                if self._stopping or (once and await self._patiently(self._is_finished)):
                     return
                 await asyncio.sleep(_POLL)
                 continue
@@ -262,8 +262,8 @@ class Worker:
             return min(room, int(self._outage.is_due and self._asking not in self._running))
         return room
 
-    def _is_at_the_end(self) -> bool:
-        """Tell whether nothing is left to do now that no call is due: none waits for the judge."""
+    def _is_finished(self) -> bool:
+        """Tell whether no call waits for an unreachable judge, or the patience for it is over."""
         lasts = self._outage.lasts
         self.waiting = sum(calls for _, calls in self._store.waiting()) if lasts else 0
         return not self.waiting or self._outage.seconds >= PATIENCE
@@ -306,7 +306,7 @@ class Worker:
             call = claimed.call()
         except InputError as error:
             return Outcome(claimed, "parked", f"cannot be read: {error}")
-        why = self._left_out(call)
+        why = self._reason_to_skip(call)
         if why is None:
             began, answers = time.perf_counter(), self._outage.answers
             if claimed.why is not None and self._outage.is_answering:
@@ -314,14 +314,14 @@ class Worker:
             evaluation, fate = await self._bounded.evaluate(call)
             if fate != "over_budget":
                 outcome = outcome_of(claimed, evaluation, time.perf_counter() - began)
-                return self._after(outcome, evaluation, answers, asked_for_it)
+                return self._retry_if_unreachable(outcome, evaluation, answers, asked_for_it)
             why = next(iter(evaluation.scores.values())).reason
         return Outcome(claimed, "left_out", why)
 
-    def _after(
+    def _retry_if_unreachable(
         self, outcome: Outcome, evaluation: Evaluation, answers: int, asked_for_it: bool
     ) -> Outcome:
-        """Look whether the judge can be reached; if not, the call goes back as if it were new.
+        """Return the outcome; or the call untried, if the judge cannot be reached.
 
         Args:
             outcome: what becomes of the call otherwise.
@@ -343,8 +343,8 @@ class Worker:
             return Outcome(call, "parked", why)
         return Outcome(call, "due", why, wait=self._outage.pause / 2, uses_try=False)
 
-    def _left_out(self, call: RagCall) -> str | None:
-        """Say why a call is not to be judged; None if it is."""
+    def _reason_to_skip(self, call: RagCall) -> str | None:
+        """Return why a call is not judged; None if it is."""
         if call.capture is not None and call.capture.status != "ok":
             return f"the app's run ended as {call.capture.status}"
         if not chosen(sample_key(call), self._sample_rate):
@@ -373,14 +373,14 @@ class Worker:
             ]
             self._say(f"{counted(calls, 'call waits', 'calls wait')}: {'; '.join(each)}")
 
-    async def _every(self, seconds: float, work: Callable[..., object], *args: object) -> None:
-        """Do something with the database every so many seconds, for the first time after them."""
+    async def _repeat(self, seconds: float, work: Callable[..., object], *args: object) -> None:
+        """Run database work again and again, every so many seconds, after a first wait."""
         while True:
             await asyncio.sleep(seconds)
             await self._patiently(work, *args)
 
     async def _patiently(self, work: Callable[..., T], *args: object) -> T:
-        """Do something with the database in a thread, once a second until it can be done.
+        """Run database work in a thread, retrying once a second while the database is away.
 
         Failures are logged once per kind.
 

@@ -49,7 +49,7 @@ class ClaimedCall(NamedTuple):
     """Whether a worker held it until its lease was over: it may have ended with that worker."""
 
     def call(self) -> RagCall:
-        """Read the call.
+        """Return the call, parsed from its line.
 
         Raises:
             InputError: another version wrote it, and this one does not know its fields.
@@ -146,7 +146,7 @@ class Store(ReadableStore):
                 run(
                     "INSERT INTO rag_refusal (uid, at, why, calls) VALUES (:uid, :at, :why, :calls)"
                     " ON CONFLICT DO NOTHING",
-                    [{**refusal._asdict(), "why": _plain(refusal.why)} for refusal in refusals],
+                    [{**refusal._asdict(), "why": _storable(refusal.why)} for refusal in refusals],
                 )
         return added
 
@@ -224,7 +224,7 @@ class Store(ReadableStore):
                     "tries = tries - :unused, "
                     f"not_before = {{now}} + :wait WHERE id = :id AND {whose}",
                     state=outcome.state,
-                    why=_plain(outcome.why),
+                    why=_storable(outcome.why),
                     wait=outcome.wait,
                     unused=int(not outcome.uses_try),
                     id=outcome.call.id,
@@ -257,8 +257,8 @@ class Store(ReadableStore):
             at=call.at,
             seconds=outcome.seconds,
             usd=evaluation.usage.cost_usd,
-            judge=_plain(evaluation.judge.name),
-            failing=_failing(evaluation),
+            judge=_storable(evaluation.judge.name),
+            failing=_failing_verdict(evaluation),
             line=to_line(evaluation),
         ).first()
         if row is None:
@@ -377,13 +377,13 @@ class Store(ReadableStore):
             yield ClaimedCall(*call), None if line is None else from_line(Evaluation, line)
 
 
-def _plain(text: str | None) -> str | None:
-    """Return a text as PostgreSQL takes it, cut to 2,000 characters; None for None."""
+def _storable(text: str | None) -> str | None:
+    """Return a text without what PostgreSQL refuses, cut to 2,000 characters; None for None."""
     # PostgreSQL holds no NUL in a text.
     return None if text is None else whole_text(text.replace("\0", "\ufffd"))[:2_000]
 
 
-def _failing(evaluation: Evaluation) -> str | None:
-    """Name what is wrong with a call, as its verdict counts it; None if nothing is."""
-    found = outcome(evaluation)
-    return found if found in FAILING else None
+def _failing_verdict(evaluation: Evaluation) -> str | None:
+    """Return the verdict of an evaluation if it is a failing one; else None."""
+    verdict = outcome(evaluation)
+    return verdict if verdict in FAILING else None

@@ -78,7 +78,7 @@ def call_of(spans: Iterable[Span]) -> RagCall | str:
         return "without a root span"
     if roots[0].kind == "retriever" and len(roots) == 1:
         return "of a retriever alone"
-    searches = _outermost_retrievers(roots, ordered) or _passed_on(ordered)
+    searches = _outermost_retrievers(roots, ordered) or _passing_spans(ordered)
     if not searches:
         retrieved = any(span.kind == "retriever" for span in ordered)
         return "whose retrievers hold no documents" if retrieved else "without a retriever"
@@ -181,18 +181,18 @@ def _question_of(roots: Sequence[Span], models: Sequence[Span], searches: Sequen
         if root.kind != "embedding" and (question := question_in(root.input)):
             return question
     said = [turn.content for model in models[:1] for turn in model.messages if turn.role == "user"]
-    texts = [document.text for span in searches for document in _read(span)]
+    texts = [document.text for span in searches for document in _documents_of(span)]
     if said and not any(text in said[-1] for text in texts if len(text) >= _TELLING):
         return said[-1].strip()
     return next(filter(None, (question_in(span.input) for span in searches)), "")
 
 
-def answer_in(value: object, written: Sequence[str] = (), depth: int = 0) -> str | None:
+def answer_in(value: object, model_texts: Sequence[str] = (), depth: int = 0) -> str | None:
     """Find the answer in the output of a span; None where none can be told.
 
     Args:
         value: the output.
-        written: what models wrote, in order.
+        model_texts: what models wrote, in order.
         depth: of nesting.
     """
     value = parsed(value)
@@ -213,19 +213,19 @@ def answer_in(value: object, written: Sequence[str] = (), depth: int = 0) -> str
     if isinstance(value, Mapping):
         named = (value[name] for name in _ANSWERS if name in value)
         for field in named:
-            if (answer := answer_in(field, written, depth + 1)) is not None:
+            if (answer := answer_in(field, model_texts, depth + 1)) is not None:
                 return answer
         texts = [(str(name), text) for name, text in value.items() if isinstance(text, str)]
-        return answer_among([pair for pair in texts if not REPR.fullmatch(pair[1])], written)
+        return answer_among([pair for pair in texts if not REPR.fullmatch(pair[1])], model_texts)
     return None
 
 
 def _answer_of(output: object, models: Sequence[Span]) -> str | None:
     """Return the root's answer, or else what the last model wrote."""
-    written = [model.text for model in models if model.text]
-    answer = answer_in(output, written)
-    if answer is None and written:
-        answer = _THOUGHT.sub("", written[-1])
+    model_texts = [model.text for model in models if model.text]
+    answer = answer_in(output, model_texts)
+    if answer is None and model_texts:
+        answer = _THOUGHT.sub("", model_texts[-1])
     return answer
 
 
@@ -248,8 +248,8 @@ def _outermost_retrievers(roots: Sequence[Span], spans: Sequence[Span]) -> list[
     return sorted(searches, key=lambda span: places[span.id])
 
 
-def _passed_on(spans: Sequence[Span]) -> list[Span]:
-    """Return the spans that passed documents on beside other fields, as if they had retrieved.
+def _passing_spans(spans: Sequence[Span]) -> list[Span]:
+    """Return the spans that returned documents beside other fields, as a retriever would.
 
     What tools returned counts as documents, where they are documents or nothing else was exported.
     """
@@ -265,7 +265,7 @@ def _passed_on(spans: Sequence[Span]) -> list[Span]:
 
 
 def _returned_by_tools(output: object, *, texts: bool) -> list[Any]:
-    """Return what tools returned to the last question: documents, and with `texts` also texts."""
+    """Return documents that tools returned to the last question; with `texts`, texts as well."""
     documents: list[Any] = []
     for item in messages_in(output):
         fields = fields_of(item) or {}
@@ -282,8 +282,8 @@ def _returned_by_tools(output: object, *, texts: bool) -> list[Any]:
     return documents
 
 
-def _read(span: Span) -> list[Document]:
-    """Read the documents of a span; a score that stands in the metadata counts."""
+def _documents_of(span: Span) -> list[Document]:
+    """Read the documents of a span, with a score that stands in the metadata."""
     documents = []
     items = documents_from(span.documents or [], "documents")
     for document in RagCall("", items, None).documents:  # which reads frameworks' documents
@@ -302,13 +302,13 @@ def _documents(searches: Sequence[Span], spans: Sequence[Span]) -> list[Document
     first: dict[tuple[str, str | None], Document] = {}
     texts: set[str] = set()
     for span in searches:
-        for document in _read(span):
+        for document in _documents_of(span):
             key = document.text, document.id
             if key not in first and not (document.id is None and document.text in texts):
                 first[key] = document
                 texts.add(document.text)
     for span in spans:
-        for document in _read(span) if span.kind == "reranker" else ():
+        for document in _documents_of(span) if span.kind == "reranker" else ():
             key = document.text, document.id
             if key in first and document.score is not None:
                 first[key] = first[key].model_copy(update={"score": document.score})
@@ -319,13 +319,13 @@ def _writers(answer: str | None, asked: Sequence[Span]) -> Sequence[Span]:
     """Return the models that wrote the answer; the last one where this cannot be told."""
     answer = (answer or "").strip()
     texts = [((model.text or "").strip(), model) for model in asked]
-    for written in (
+    for writers in (
         [model for text, model in texts if text and text == answer][-1:],
         [model for text, model in texts if len(text) >= _TELLING and text in answer],
         [model for text, model in texts if len(answer) >= _TELLING and answer in text][-1:],
     ):
-        if written:
-            return written
+        if writers:
+            return writers
     return asked[-1:]
 
 
@@ -362,7 +362,7 @@ def _context(
         if not seen:
             continue
         in_front = headers(texts, [each.metadata for each in documents], messages, [question])
-        shown = [
+        prompt_documents = [
             documents[number].model_copy(update={"header": in_front[number]})
             if number in in_front
             else documents[number]
@@ -370,11 +370,13 @@ def _context(
         ]
         unused = tuple([d for d, place in zip(documents, places, strict=True) if place is None])
         results = [turn.content for turn in turns[0][0] if turn.role == "tool"]
-        return _Context(shown, "prompt", unused, _earlier(results, shown))
+        return _Context(
+            prompt_documents, "prompt", unused, _earlier_documents(results, prompt_documents)
+        )
     return _Context(documents, "retriever", (), [])
 
 
-def _earlier(results: Sequence[str], documents: Sequence[Document]) -> list[Document]:
+def _earlier_documents(results: Sequence[str], documents: Sequence[Document]) -> list[Document]:
     """Return what tools returned in earlier turns, without the text of this turn's documents."""
     older = []
     for result in dict.fromkeys(results):

@@ -49,7 +49,7 @@ def recognises(row: Mapping[str, Any]) -> bool:
 
 
 def _is_trace(row: Mapping[str, Any]) -> bool:
-    """Tell whether a row is a trace."""
+    """Tell whether a row is a trace with its observations."""
     return "observations" in row and ("trace" in row or "id" in row)
 
 

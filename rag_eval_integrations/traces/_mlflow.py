@@ -66,9 +66,9 @@ def _span(trace: str, span: Mapping[str, Any], session: object) -> Span:
 
     def value(name: str) -> Any:
         """Return an attribute, without the quotes of a text."""
-        written = attributes.get(f"mlflow.{name}")
-        quoted = isinstance(written, str) and written[:1] == written[-1:] == '"'
-        return items_in(f"[{written}]")[0] if quoted else written  # type: ignore[index]  # a list
+        attribute = attributes.get(f"mlflow.{name}")
+        quoted = isinstance(attribute, str) and attribute[:1] == attribute[-1:] == '"'
+        return items_in(f"[{attribute}]")[0] if quoted else attribute  # type: ignore[index]  # a list
 
     kind = _KINDS.get(value("spanType"), "other")
     is_read = kind != "embedding"

@@ -219,9 +219,9 @@ class Attributes:
 
     def text(self) -> str | None:
         """Return what a model wrote."""
-        written = [_content(item) for item in self.items("llm.output_messages") or ()]
-        if written:
-            return "".join(written) or None
+        outputs = [_content(item) for item in self.items("llm.output_messages") or ()]
+        if outputs:
+            return "".join(outputs) or None
         return written_in(self.get("output.value"))
 
 

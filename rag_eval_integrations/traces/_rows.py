@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from rag_eval_integrations._contain import words_of
 from rag_eval_integrations.errors import ConfigurationError, InputError
-from rag_eval_integrations.records._json import shown
-from rag_eval_integrations.traces._values import fields_of, plain
+from rag_eval_integrations.records._json import excerpt
+from rag_eval_integrations.traces._values import as_json, fields_of
 
 _CHUNK = 512
 """Rows of a data frame that are objects at one time."""
@@ -55,11 +55,11 @@ def row_of(item: Any) -> Any:
                 return json.loads(item.to_json())
             fields = fields_of(item)
             if fields is None:
-                return InputError(f"is not a row: {shown(item)}")
+                return InputError(f"is not a row: {excerpt(item)}")
             # A row of ragas' test set holds the sample.
             fields = {**fields, **(fields_of(fields.get("eval_sample")) or {})}
             # An object has all of its fields; those that nobody set say nothing.
             item = {name: value for name, value in fields.items() if value is not None}
-        return plain(item)
+        return as_json(item)
     except Exception as error:  # noqa: BLE001 -- of a user's object
         return InputError(f"not usable: {type(error).__name__}: {words_of(error)}")

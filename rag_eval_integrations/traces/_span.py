@@ -69,7 +69,7 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """Which traces of a tool are asked for."""
+    """A query for a tool's traces: project, start and filter."""
 
     ask: Callable[[Callable[[], Any]], Any]
     """Calls a function that makes a request, again after a failure that may pass."""
@@ -100,13 +100,17 @@ class Reader(Protocol):
 
     NAME: str
 
-    def recognises(self, row: Mapping[str, Any]) -> bool: ...
+    def recognises(self, row: Mapping[str, Any]) -> bool:
+        """Tell whether a row is of this tool."""
 
-    def spans_of(self, row: Mapping[str, Any]) -> Iterable[Span]: ...
+    def spans_of(self, row: Mapping[str, Any]) -> Iterable[Span]:
+        """Read the spans of a row."""
 
-    def listed(self, client: Any, search: Search) -> Iterator[Listed]: ...
+    def listed(self, client: Any, search: Search) -> Iterator[Listed]:
+        """List the traces that a search asks for."""
 
-    def rows_of(self, client: Any, search: Search, traces: Sequence[str]) -> Sequence[Any]: ...
+    def rows_of(self, client: Any, search: Search, traces: Sequence[str]) -> Sequence[Any]:
+        """Return the rows of some traces, given by their ids."""
 
 
 _LAST = 253_402_300_800_000_000_000

@@ -19,7 +19,7 @@ from uuid import UUID
 
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.records import Document
-from rag_eval_integrations.records._json import is_finite, shown
+from rag_eval_integrations.records._json import excerpt, is_finite
 from rag_eval_integrations.records.call import framework_of
 
 _TEXTS = (
@@ -62,7 +62,7 @@ def text_from(value: object, where: str) -> str | None:
     message = _message(value)
     if message is not None:
         return message[1]
-    raise InputError(f"should be text, not {shown(value)}", field=where)
+    raise InputError(f"should be text, not {excerpt(value)}", field=where)
 
 
 def said_from(value: Any, where: str) -> str | None:
@@ -126,11 +126,11 @@ def _literal(text: str) -> Any:
         with warnings.catch_warnings():  # of `\d`, which pandas does not write
             warnings.simplefilter("ignore")
             tree = ast.parse(line, mode="eval")
-        written = line.encode("utf-8")
+        encoded = line.encode("utf-8")
         node: Any
         for node in ast.walk(tree):
             is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-            if is_text and not _TEXT.fullmatch(written, node.col_offset, node.end_col_offset):
+            if is_text and not _TEXT.fullmatch(encoded, node.col_offset, node.end_col_offset):
                 return None
         return ast.literal_eval(_WithoutNaN().visit(tree))
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
@@ -148,7 +148,9 @@ def list_in(text: str, where: str) -> list[Any] | None:
         return None
     parts = _parsed(inner)
     if not isinstance(parts, list):
-        why = f"looks like a list and is not JSON; write it as json.dumps does, not {shown(inner)}"
+        why = (
+            f"looks like a list and is not JSON; write it as json.dumps does, not {excerpt(inner)}"
+        )
         raise InputError(why, field=where)
     return parts
 
@@ -176,20 +178,20 @@ def documents_from(value: object, where: str) -> list[Any]:
         inside = (value[name] for name in ("documents", "nodes") if name in value)
         rows = _of_columns(value)
         value = next(inside, [value] if rows is None else rows)
-    items = _items(value, where, "documents")
+    items = _items_of(value, where, "documents")
     if len(items) == 1 and isinstance(items[0], list) and not where.endswith(SENTENCES):
         is_document = _is_scored(items[0]) or _is_titled(items[0])
         items = items if is_document else items[0]  # a batch of one question
     return [_document(item, f"{where}[{index}]") for index, item in enumerate(items)]
 
 
-def _items(value: object, where: str, kind: str) -> list[Any]:
-    """Return a list of items, also from a cell that holds one."""
+def _items_of(value: object, where: str, kind: str) -> list[Any]:
+    """Return a list of items, or the items of a cell; refuse anything else."""
     if isinstance(value, str):
         cell = list_in(value, where)
         value = value if cell is None else cell
     if isinstance(value, Mapping | str | bytes) or not isinstance(value, Iterable):
-        raise InputError(f"should be a list of {kind}, not {shown(value)}", field=where)
+        raise InputError(f"should be a list of {kind}, not {excerpt(value)}", field=where)
     return list(value)
 
 
@@ -207,7 +209,7 @@ def _document(item: Any, where: str, score: Any = None) -> Any:
         item = {SENTENCES: item}
     fields = {"text": item} if isinstance(item, str) else fields_of(item)
     if fields is None:
-        raise InputError(f"is not a document: {shown(item)}", field=where)
+        raise InputError(f"is not a document: {excerpt(item)}", field=where)
     if isinstance(node := fields.get("node"), Mapping):
         return _document(node, where, fields.get("score"))
     resource = fields.get("text_resource")
@@ -221,11 +223,11 @@ def _document(item: Any, where: str, score: Any = None) -> Any:
         names = ", ".join(f"`{key:.40}`" for key in list(map(str, fields))[:20]) or "nothing"
         why = f"is not a document: it has {names}, and no text under {', '.join(_TEXTS[:4])}"
         raise InputError(why, field=where)
-    return _made_of(fields, name, fields.get("score") if score is None else score)
+    return _document_fields(fields, name, fields.get("score") if score is None else score)
 
 
-def _made_of(fields: Mapping[str, Any], name: str, score: Any) -> dict[str, Any]:
-    """Make a document's fields of another tool's: text, id, metadata and score.
+def _document_fields(fields: Mapping[str, Any], name: str, score: Any) -> dict[str, Any]:
+    """Convert the fields of a tool's document to ours: text, id, metadata and score.
 
     Its other fields become metadata, but not those of a node.
     """
@@ -271,7 +273,7 @@ def _are_sentences(item: Any) -> bool:
 
 
 def _is_labelled(texts: list[str]) -> bool:
-    """Tell whether two texts may be an id or a title, and a text."""
+    """Tell whether two texts look like an id or title and the text of a document."""
     return len(texts) == 2 and not _END.search(texts[0])
 
 
@@ -317,7 +319,7 @@ def ids_from(value: object, where: str) -> list[Any] | None:
     """
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
-    ids = _items(value, where, 'ids, such as ["a", "b"]')
+    ids = _items_of(value, where, 'ids, such as ["a", "b"]')
     return [id_from(label) for label in ids]
 
 
@@ -328,7 +330,7 @@ def numbers_from(value: object, where: str) -> list[Any]:
         InputError: it is not a list.
     """
     is_empty = value is None or (isinstance(value, str) and not value.strip())
-    return [] if is_empty else _items(value, where, "numbers of documents, such as [2, 3]")
+    return [] if is_empty else _items_of(value, where, "numbers of documents, such as [2, 3]")
 
 
 def id_from(value: Any) -> Any:
@@ -390,12 +392,12 @@ def messages_in(value: object) -> list[Any]:
         value = value["messages"]
     if not isinstance(value, list | tuple) or not value:
         return []
-    messages = [message for item in value for message in _exchange(item)]
+    messages = [message for item in value for message in _messages_of_turn(item)]
     return [] if _message(messages[0]) is None else messages
 
 
-def _exchange(item: Any) -> list[Any]:
-    """Return the messages of a question with its answer, as deepeval 2 writes a turn."""
+def _messages_of_turn(item: Any) -> list[Any]:
+    """Return the two messages of a turn as deepeval 2 writes it; other items as they are."""
     fields = fields_of(item) or {}
     asked, answer = fields.get("input"), fields.get("actual_output", fields.get("actualOutput"))
     if not (isinstance(asked, str) and isinstance(answer, str)):
@@ -450,7 +452,7 @@ def turns_from(value: object, where: str) -> list[dict[str, str]] | None:
     if value is None or value == "":
         return None
     turns: list[tuple[str, str]] = []
-    for index, item in enumerate(_items(value, where, "messages")):
+    for index, item in enumerate(_items_of(value, where, "messages")):
         pair = isinstance(item, list | tuple) and [type(part) for part in item] == [str, str]
         if not pair:
             turns.append(_turn(item, f"{where}[{index}]"))
@@ -465,7 +467,7 @@ def _turn(item: Any, where: str) -> tuple[str, str]:
     """Read a message's role and text; refuse anything else."""
     turn = _message(item)
     if turn is None:
-        why = f"should be a message with a role and content, not {shown(item)}"
+        why = f"should be a message with a role and content, not {excerpt(item)}"
         raise InputError(why, field=where)
     return turn
 
@@ -531,13 +533,13 @@ _GONE: Any = object()
 
 def json_part(value: Mapping[Any, Any]) -> dict[str, Any]:
     """Return the part of an object that JSON has a form for; dates as text, NaN as null."""
-    part = plain(value, keep=False)
+    part = as_json(value, keep=False)
     assert isinstance(part, dict)
     return part
 
 
-def plain(value: Any, *, keep: bool = True, depth: int = 0) -> Any:
-    """Bring a value of a data frame or of an object into the form of JSON.
+def as_json(value: Any, *, keep: bool = True, depth: int = 0) -> Any:
+    """Convert a value of a data frame or of an object to the types of JSON.
 
     Args:
         value: the value; numpy's arrays and numbers, dates, `NaN` and `NaT` are understood.
@@ -554,7 +556,7 @@ def plain(value: Any, *, keep: bool = True, depth: int = 0) -> Any:
         return float(value) if math.isfinite(value) else None
     if depth > _MOST_DEEP:
         return value if keep else None
-    inner = partial(plain, keep=keep, depth=depth + 1)
+    inner = partial(as_json, keep=keep, depth=depth + 1)
     if isinstance(value, Mapping):
         fields = ((str(key), inner(field)) for key, field in value.items())
         return {key: field for key, field in fields if field is not _GONE}
@@ -562,11 +564,11 @@ def plain(value: Any, *, keep: bool = True, depth: int = 0) -> Any:
         value = sorted(value, key=str)
     if isinstance(value, list | tuple):
         return [item for item in map(inner, value) if item is not _GONE]
-    return _plain_object(value, inner, value if keep else _GONE)
+    return _json_scalar(value, inner, value if keep else _GONE)
 
 
-def _plain_object(value: Any, inner: Callable[[Any], Any], other: Any) -> Any:
-    """Return a date, UUID or array as a plain value; `other` for anything else.
+def _json_scalar(value: Any, inner: Callable[[Any], Any], other: Any) -> Any:
+    """Convert a date, UUID or array to the types of JSON; `other` for anything else.
 
     None for missing values (`NaT`, `NA`).
     """

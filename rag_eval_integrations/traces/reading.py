@@ -99,18 +99,18 @@ def calls_in(
     that had no span for the longest time end. A later span of such a trace is an error.
 
     Args:
-        rows: number of each row, and the row or why it is none.
+        rows: number of each row, and the row or its error.
         reader: reads the rows.
         tell: called once with the numbers, when the last row has been read.
 
     Yields:
-        The number of a trace's first row and its call; or the number of a row and why it is none.
+        The number of a trace's first row and its call; or the number of a row and its error.
     """
     traces = Traces(reader)
     for number, row in rows:
         if (error := traces.add(number, row)) is not None:
             yield number, error
-        while traces.held > _MOST_HELD and len(traces.waiting) > 1:
+        while traces.characters > _MOST_HELD and len(traces.waiting) > 1:
             yield from traces.end(next(iter(traces.waiting)))
     by_row = sorted(traces.waiting, key=lambda trace: traces.waiting[trace].number)
     rest = [numbered for trace in by_row for numbered in traces.end(trace)]
@@ -138,7 +138,7 @@ class Traces:
     def __init__(self, reader: Reader) -> None:
         self.waiting: dict[str, _Trace] = {}
         """Traces that may have more spans, the one with the newest at the end."""
-        self.held = 0
+        self.characters = 0
         """Characters of their spans, about."""
         self._reader = reader
         self._ended: set[str] = set()
@@ -167,14 +167,14 @@ class Traces:
                 span = replace(span, metadata={})
             trace.spans.append(span)
             trace.size += size
-            self.held += size
+            self.characters += size
         self._spans += len(sized)
         return None
 
     def end(self, label: str) -> Iterator[tuple[int, RagCall]]:
         """Make the call of a trace, unless it has none."""
         trace = self.waiting.pop(label)
-        self.held -= trace.size
+        self.characters -= trace.size
         self._ended.add(label)
         try:
             call = call_of(trace.spans)

@@ -18,7 +18,7 @@ from rag_eval_integrations.dataset._labels_file import (
 )
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.records._json import shown
+from rag_eval_integrations.records._json import excerpt
 
 
 class _Correction(BaseModel):
@@ -86,7 +86,7 @@ class Corrections:
         if evaluation is None or sent.row_key != evaluation.row_key:
             raise InputError("is of another call than the one that is here now; load the page anew")
         if sent.key not in [sentence.key for sentence in asked(evaluation)]:
-            raise InputError(f"{shown(sent.key)} is not asked about")
+            raise InputError(f"{excerpt(sent.key)} is not asked about")
         draw = Draw("single", None, 0, Population.of([evaluation.row_key]))
         with self._lock, LabelsWriter(self._path, sent.who, draw, field="labels") as labels:
             labels.answer(evaluation, sent.key, sent.label)

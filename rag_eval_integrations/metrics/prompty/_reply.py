@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rag_eval_integrations.errors import written
+from rag_eval_integrations.errors import safe_text
 from rag_eval_integrations.models._reading import objects_in, repeats
 
 # --- Verdicts: OK, ERR or unknown
@@ -168,11 +168,11 @@ def _object_reading(content: dict[str, Any]) -> Reading:
     lower = {key.lower(): value for key, value in content.items()}
     value = lower["score"]
     why = lower.get("explanation", lower.get("reason", lower.get("reasoning", "")))
-    explanation = why if isinstance(why, str) else written(why, json.dumps)
+    explanation = why if isinstance(why, str) else safe_text(why, json.dumps)
     if isinstance(value, str) and (match := _WHOLE_REPLY.match(value)):
         return _match_reading(match, explanation)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        why = f"the score is {written(value, json.dumps)[:60]}, which is not a number"
+        why = f"the score is {safe_text(value, json.dumps)[:60]}, which is not a number"
         return Reading(problem="judge_output_invalid", reason=why)
     return _number_reading(value, explanation)
 
