@@ -308,7 +308,7 @@ class _Reader(Generic[T]):
                 self._tell_names(fields.paths)
         elif fields.has_more_in(row):  # not every writer writes a null
             added = fields.add_optional(row)
-            if fields.tool != "calls":
+            if added and fields.tool != "calls":
                 self._tell_names(added, later=True)
         if fields.tool == "deepeval" and "documents" not in self.given:
             row = self._split(row, fields.paths["documents"][0])

@@ -459,6 +459,14 @@ def test_a_reference_may_come_with_a_later_row() -> None:
         assert notes[row is not OWN :] == [f"a later row has also: {names}"]
 
 
+def test_a_later_row_with_nothing_to_read_is_not_told() -> None:
+    """A field that has a known name, and an object without a text in it."""
+    row = {**Q, "contexts": ["d"]}
+    notes = told(as_lines(row, {**row, "ground_truth": {"pages": 3}}))[1]
+
+    assert len(notes) == 1
+
+
 @pytest.mark.parametrize("name", ["examples", "results", "testCases", "samples", "goldens", "data"])
 @pytest.mark.parametrize("ending", [".json", ".jsonl"])
 def test_rows_under_one_key_are_read_and_told(tmp_path: Path, name: str, ending: str) -> None:
