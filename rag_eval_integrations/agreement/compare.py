@@ -43,7 +43,7 @@ from rag_eval_integrations.agreement.levels import human_figures
 from rag_eval_integrations.agreement.matching import BASELINE_COLUMNS, Joined, Matched, Pair
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import JudgeInfo
-from rag_eval_integrations.records._shown import LEXICAL
+from rag_eval_integrations.records._repr import LEXICAL
 
 ADHERENCE = "adherence"
 Provenance = Mapping[str, str | int | None]

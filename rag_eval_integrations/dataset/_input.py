@@ -32,7 +32,7 @@ from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.dataset._names import KNOWN, FieldMap
 from rag_eval_integrations.dataset._ways import folded
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
-from rag_eval_integrations.evaluations._written import check_parquet
+from rag_eval_integrations.evaluations._formats import check_parquet
 from rag_eval_integrations.records._json import not_utf_8, parse_object, refuse_constant, shown
 from rag_eval_integrations.traces._rows import check_names
 from rag_eval_integrations.traces._values import plain

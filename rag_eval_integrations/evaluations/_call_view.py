@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from rag_eval_integrations._visible import counted, one_line, visible
 from rag_eval_integrations.records import Evaluation, Labels, Score, Sentence, SentenceSupport
-from rag_eval_integrations.records._shown import EARLIER, LEXICAL
+from rag_eval_integrations.records._repr import EARLIER, LEXICAL
 
 View = dict[str, Any]
 

@@ -16,7 +16,7 @@ from rag_eval_integrations.evaluations.console import cell, score_names
 from rag_eval_integrations.evaluations.summary import Summary, maker_words
 from rag_eval_integrations.metrics._outcome import gravity
 from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.records._shown import makers
+from rag_eval_integrations.records._repr import makers
 
 _MOST_BYTES = 100_000
 """Bytes of a cell."""

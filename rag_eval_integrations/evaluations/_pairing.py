@@ -23,7 +23,7 @@ from rag_eval_integrations.evaluations._paired import millionths
 from rag_eval_integrations.metrics.retrieval import LABEL_RETRIEVAL_SCORES
 from rag_eval_integrations.records import Evaluation, Means, Sentence
 from rag_eval_integrations.records._conversation import CONVERSATION, conversation_in
-from rag_eval_integrations.records._shown import LEXICAL
+from rag_eval_integrations.records._repr import LEXICAL
 
 T = TypeVar("T")
 

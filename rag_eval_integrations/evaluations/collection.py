@@ -257,7 +257,7 @@ class Evaluations(Sequence[Evaluation]):
         """
         with extra("pandas", "pandas"):
             import pandas as pd
-        from rag_eval_integrations.evaluations._written import columns_of, row_of
+        from rag_eval_integrations.evaluations._formats import columns_of, row_of
 
         columns = columns_of(self._items)
         frame = pd.DataFrame([row_of(each, columns) for each in self._items], columns=list(columns))
@@ -279,11 +279,11 @@ class Evaluations(Sequence[Evaluation]):
             ConfigurationError, OSError: as for `save`.
         """
         from rag_eval_integrations.dataset.files import rows_to
-        from rag_eval_integrations.evaluations import _written
+        from rag_eval_integrations.evaluations import _formats
 
         target = _named(path, ".csv", ".txt")
         with rows_to(target, overwrite=overwrite, field="path") as out:
-            for piece in _written.csv_of(self._items, _written.columns_of(self._items)):
+            for piece in _formats.csv_of(self._items, _formats.columns_of(self._items)):
                 out.write(piece.encode("utf-8"))
         return Path(path)
 
@@ -302,12 +302,12 @@ class Evaluations(Sequence[Evaluation]):
             ConfigurationError, OSError: as for `save`.
         """
         from rag_eval_integrations.dataset.files import rows_to
-        from rag_eval_integrations.evaluations import _written
+        from rag_eval_integrations.evaluations import _formats
 
-        _written.check_parquet()
+        _formats.check_parquet()
         target = _named(path, ".parquet", ".pq")
         with rows_to(target, overwrite=overwrite, field="path") as out:
-            _written.write_parquet(self._items, _written.columns_of(self._items), out)
+            _formats.write_parquet(self._items, _formats.columns_of(self._items), out)
         return Path(path)
 
     def to_ragbench(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:

@@ -18,7 +18,7 @@ from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.metrics import Diagnosis, diagnose
 from rag_eval_integrations.metrics._outcome import FAILING, Outcome, outcome
 from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Labels, Means, Score, Usage
-from rag_eval_integrations.records._shown import LEXICAL
+from rag_eval_integrations.records._repr import LEXICAL
 from rag_eval_integrations.records.mean import Interval, Made, RunningMean, makers_of, wilson
 from rag_eval_integrations.records.score import DIAGNOSES, Pattern
 from rag_eval_integrations.sentences import document_number

@@ -19,7 +19,7 @@ from rag_eval_integrations.evaluations.summary import (
     usage_words,
 )
 from rag_eval_integrations.records import Evaluation, Run
-from rag_eval_integrations.records._shown import LEXICAL
+from rag_eval_integrations.records._repr import LEXICAL
 
 _BARS = 208
 _HEIGHT = 36

@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_eval_integrations.dataset._labels_file import Draw, Population, asked, whole_row
 from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.records._shown import EARLIER
+from rag_eval_integrations.records._repr import EARLIER
 from rag_eval_integrations.report._page import pieces
 from rag_eval_integrations.sentences import document_number
 

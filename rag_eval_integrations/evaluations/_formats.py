@@ -1,4 +1,4 @@
-"""What is written of evaluations: a row per call as CSV or Parquet, figures as Markdown and JSON.
+"""Formats of evaluations: a row per call as CSV or Parquet, figures as Markdown and JSON.
 
 `rag-eval report --format md|json` writes the figures of a `Summary`; `--format csv|parquet` writes
 one row per call with the columns of `Evaluations.to_pandas()`.
