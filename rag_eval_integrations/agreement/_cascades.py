@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
+from rag_eval_integrations.agreement._provenance import check_one_predictor
 from rag_eval_integrations.agreement._table import Row, Table
-from rag_eval_integrations.agreement.compare import ADHERENCE, check_one_predictor, score_blocks
+from rag_eval_integrations.agreement.compare import ADHERENCE, score_blocks
 from rag_eval_integrations.agreement.figures import Group, figures_of, mean_over
 from rag_eval_integrations.agreement.matching import Pair
 from rag_eval_integrations.errors import ConfigurationError, whole_number

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rag_eval_integrations.agreement._provenance import check_one_provenance
 from rag_eval_integrations.agreement._statistics import Array, exact_sum
 from rag_eval_integrations.agreement._table import Row, Table
-from rag_eval_integrations.agreement.compare import check_one_provenance
 from rag_eval_integrations.agreement.figures import calibration_error
 from rag_eval_integrations.agreement.matching import Pair
 from rag_eval_integrations.errors import ConfigurationError
@@ -103,13 +103,7 @@ def calibration_of(table: Table, *, name: str, target_error: float = TARGET_ERRO
             "gold", len(table), "rows, and none has TRACe scores on both sides"
         )
     (used, baseline), *_ = formulas
-    judges = tuple(
-        JudgeMaps(
-            **dict(zip(_JUDGE, by, strict=True)),
-            scores={score: _fitted(rows, target_error) for score, rows in of.items()},
-        )
-        for by, of in samples.items()
-    )
+    judges = tuple(_judge_maps(judge, of, target_error) for judge, of in samples.items())
     maps = [
         (score if len(judges) == 1 else f"{judge} {score}", fitted)
         for judge in judges
@@ -126,6 +120,12 @@ def calibration_of(table: Table, *, name: str, target_error: float = TARGET_ERRO
         target_error=target_error,
         judges=judges,
     )
+
+
+def _judge_maps(judge: _Judge, samples: Mapping[str, _Sample], target_error: float) -> JudgeMaps:
+    """Fit a judge's maps, one per score."""
+    maps = {score: _fitted(sample, target_error) for score, sample in samples.items()}
+    return JudgeMaps(**dict(zip(_JUDGE, judge, strict=True)), scores=maps)
 
 
 def check_enough(gold: Sequence[Row], target_error: float) -> None:
@@ -197,10 +197,10 @@ def _samples(table: Table) -> dict[_Judge, dict[str, _Sample]]:
             of = rows.setdefault(judge, {}).setdefault(name, [])
             words = row.words if name == "adherence" else None
             of.append((mapped, words, score.estimator or "labels", gold, number[digests[place]]))
-    return {
-        judge: {name: _of_one_estimator(of) for name, of in by_name.items()}
-        for judge, by_name in rows.items()
-    }
+    samples: dict[_Judge, dict[str, _Sample]] = {}
+    for maker, by_name in rows.items():
+        samples[maker] = {name: _of_one_estimator(of_name) for name, of_name in by_name.items()}
+    return samples
 
 
 def _of_one_estimator(rows: Sequence[tuple[Any, ...]]) -> _Sample:
