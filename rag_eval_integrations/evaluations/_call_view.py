@@ -54,7 +54,7 @@ _GRAVEST_FIRST = ("none", "partial", "unlabelled", "full")
 def figure(score: Score) -> str:
     """Write a score in a few characters: its value, or that there is none, and why."""
     if score.value is None:
-        return f"– ({shown(score.unscored or score.status).replace('_', ' ')})"
+        return f"– ({page_text(score.unscored or score.status).replace('_', ' ')})"
     return f"{score.value:.2f}"
 
 
@@ -73,14 +73,14 @@ def view_of(evaluation: Evaluation) -> View:
     """
     labels, error, bad = evaluation.labels, evaluation.error, bad_scores(evaluation)
     response = list(_response(evaluation))
-    unlabelled = None if response or evaluation.response is None else shown(evaluation.response)
+    unlabelled = None if response or evaluation.response is None else page_text(evaluation.response)
     return {
         "link": one_line(evaluation.id, _ID),
         "id": "" if evaluation.row_key.startswith(evaluation.id) else one_line(evaluation.id, _ID),
-        "question": shown(evaluation.question),
-        "turns": [[turn.role, shown(turn.content)] for turn in evaluation.history],
-        "reference": None if evaluation.reference is None else shown(evaluation.reference),
-        "error": error and shown(f"failed ({error.stage}): {error.type}: {error.message}"),
+        "question": page_text(evaluation.question),
+        "turns": [[turn.role, page_text(turn.content)] for turn in evaluation.history],
+        "reference": None if evaluation.reference is None else page_text(evaluation.reference),
+        "error": error and page_text(f"failed ({error.stage}): {error.type}: {error.message}"),
         "patterns": [diagnosis.pattern for diagnosis in evaluation.diagnosis],
         "labelled": labels is not None,
         "response": response,
@@ -93,11 +93,15 @@ def view_of(evaluation: Evaluation) -> View:
             for name, score in evaluation.scores.items()
         ],
         "warnings": list(
-            {shown(text): None for score in evaluation.scores.values() for text in score.warnings}
+            {
+                page_text(text): None
+                for score in evaluation.scores.values()
+                for text in score.warnings
+            }
         ),
         "facts": list(_facts(evaluation)),
         "left_out": [
-            [shown(document.id or ""), shown(document.text)]
+            [page_text(document.id or ""), page_text(document.text)]
             for document in (evaluation.capture.not_in_prompt if evaluation.capture else ())
         ],
     }
@@ -119,12 +123,12 @@ def _response(evaluation: Evaluation) -> Iterator[list[object]]:
         if end is not None and sentence.start is not None:
             gap = text[end : sentence.start]
             if gap.strip():  # recorded sentences may leave something out
-                yield ["", "", "", [shown(gap)]]
+                yield ["", "", "", [page_text(gap)]]
                 gap = ""
-        yield [shown(sentence.key), state, shown(gap), _pieces(sentence.text, details)]
+        yield [page_text(sentence.key), state, page_text(gap), _pieces(sentence.text, details)]
         end = sentence.end
     if end and text[end:].strip():
-        yield ["", "", "", [shown(text[end:])]]
+        yield ["", "", "", [page_text(text[end:])]]
 
 
 def _pieces(text: str, details: Sequence[str]) -> list[str]:
@@ -143,9 +147,9 @@ def _pieces(text: str, details: Sequence[str]) -> list[str]:
                 break
     pieces, before = [], 0
     for start, end in sorted(places):
-        pieces += [shown(text[before:start]), shown(text[start:end])]
+        pieces += [page_text(text[before:start]), page_text(text[start:end])]
         before = end
-    return [*pieces, shown(text[before:])]
+    return [*pieces, page_text(text[before:])]
 
 
 def _support(evaluation: Evaluation) -> Iterator[View]:
@@ -168,13 +172,13 @@ def _support(evaluation: Evaluation) -> Iterator[View]:
         said = [*wrong, entry.explanation if entry else ""]
         chance = (labels.supported_probabilities or {}).get(sentence.key)
         yield {
-            "key": shown(sentence.key),
+            "key": page_text(sentence.key),
             "state": labels.support(sentence.key),
-            "evidence": [shown(key) for key in keys if key in known],
-            "other": [shown(key) for key in keys if key not in known],
+            "evidence": [page_text(key) for key in keys if key in known],
+            "other": [page_text(key) for key in keys if key not in known],
             "faults": len(wrong),
-            "why": shown("; ".join(filter(None, said))),
-            "against": [*map(shown, labels.contradictions.get(sentence.key, ()))],
+            "why": page_text("; ".join(filter(None, said))),
+            "against": [*map(page_text, labels.contradictions.get(sentence.key, ()))],
             "chance": "" if chance is None else f"{chance:.2f}",
         }
 
@@ -199,11 +203,13 @@ def _documents(evaluation: Evaluation) -> Iterator[View]:
             # White space of the kind that stood in front of it.
             apart = 1 if start is None or end is None else start - end
             gap = " " if apart == 1 else "\n" if apart > 0 else ""
-            listed.append([shown(key), uses.get(key, ""), gap if listed else "", shown(text)])
+            listed.append(
+                [page_text(key), uses.get(key, ""), gap if listed else "", page_text(text)]
+            )
             end = stop
         yield {
-            "number": shown(number),
-            "name": shown(names.get(number) or ""),
+            "number": page_text(number),
+            "name": page_text(names.get(number) or ""),
             "note": _note(
                 [state for _, state, *_ in listed],
                 evaluation.labels is not None,
@@ -226,7 +232,8 @@ def _note(states: Sequence[str], labelled: bool, *, earlier: bool) -> str:
         return count if states else "empty"
     if not any(states):
         return f"nothing relevant in {count}"
-    relevant, used = (sum(use in state for state in states) for use in "ru")
+    relevant = sum("r" in state for state in states)
+    used = sum("u" in state for state in states)
     return f"{relevant} relevant and {used} used of {count}"
 
 
@@ -241,7 +248,7 @@ def _judged(labels: Labels) -> Iterator[list[str]]:
         ("Keys that the judge wrote and no sentence has", ", ".join(labels.unknown_keys)),
         ("Answer sentences that the judge left out", ", ".join(labels.missing_keys)),
     )
-    yield from ([heading, shown(text)] for heading, text in statements if text.strip())
+    yield from ([heading, page_text(text)] for heading, text in statements if text.strip())
     if labels.overall_conflict:
         verdict = "supported" if labels.overall_supported else "not supported"
         words = f"It called the whole answer {verdict}, which its sentences contradict."
@@ -257,14 +264,16 @@ def _score(name: str, score: Score) -> View:
     Evidence that the sentences themselves show is left out.
     """
     evidence = score.evidence or {}
-    more = [[shown(key), _value(value)] for key, value in evidence.items() if key not in _OF_TRACE]
-    written = evidence.get("steps")
-    steps = [shown(str(step)) for step in (written if isinstance(written, list) else ())]
+    more = [
+        [page_text(key), _value(value)] for key, value in evidence.items() if key not in _OF_TRACE
+    ]
+    listed = evidence.get("steps")
+    steps = [page_text(str(step)) for step in (listed if isinstance(listed, list) else ())]
     return {
-        "name": shown(name),
+        "name": page_text(name),
         "figure": figure(score),
         "verdict": verdict(score),
-        "reason": shown(score.reason or ""),
+        "reason": page_text(score.reason or ""),
         "made": list(_maker_lines(score)),
         "bars": _bars(score.distribution or {}),
         "steps": steps,
@@ -278,7 +287,7 @@ def _maker_lines(score: Score) -> Iterator[str]:
         low, high = score.scale
         yield f"{score.raw:.2f} on the scale from {low:g} to {high:g}"
     if score.method not in (None, "labels", "mean"):
-        yield shown(f"by {score.method}")
+        yield page_text(f"by {score.method}")
         if score.n is not None:
             yield f"n = {score.n}"
     if score.std_error is not None:
@@ -288,7 +297,7 @@ def _maker_lines(score: Score) -> Iterator[str]:
     if score.estimate is not None:
         error = score.estimate.std_error
         spread = "" if error is None else f" ± {error:.2f}"
-        yield shown(f"estimate {score.estimate.value:.2f}{spread} ({score.estimate.method})")
+        yield page_text(f"estimate {score.estimate.value:.2f}{spread} ({score.estimate.method})")
 
 
 def _bars(distribution: Mapping[str, float]) -> list[list[str]]:
@@ -300,7 +309,7 @@ def _bars(distribution: Mapping[str, float]) -> list[list[str]]:
         likely = sorted(distribution, key=lambda rating: -distribution[rating])[:_MOST_BARS]
         distribution = {name: share for name, share in distribution.items() if name in likely}
     return [
-        [shown(name), f"{share:.2f}", drawn(share)]
+        [page_text(name), f"{share:.2f}", drawn(share)]
         for name, share in sorted(distribution.items(), key=lambda item: (len(item[0]), item[0]))
     ]
 
@@ -368,7 +377,7 @@ def _common(evaluation: Evaluation) -> Iterator[tuple[str, object]]:
 def _pairs(items: Sequence[Sequence[object]]) -> list[list[str]]:
     """Return names and values as text, without empty ones."""
     return [
-        [shown(str(name)), _value(value)]
+        [page_text(str(name)), _value(value)]
         for name, value in items
         if value is not None and value not in ("", [], {})
     ]
@@ -386,8 +395,8 @@ def _value(value: object) -> str:
     else:
         text = json.dumps(value, ensure_ascii=False)
     if len(text) > _VALUE:
-        return f"{shown(text[:_VALUE])}… ({len(text):,} characters)"
-    return shown(text)
+        return f"{page_text(text[:_VALUE])}… ({len(text):,} characters)"
+    return page_text(text)
 
 
 # --- What is told of a call apart
@@ -475,8 +484,8 @@ def uses_of(labels: Labels | None) -> dict[str, str]:
 # --- Texts of other people, and lengths
 
 
-def shown(text: str) -> str:
-    r"""Make a text visible as it is: characters that act are escaped, tabs and lines stay.
+def page_text(text: str) -> str:
+    r"""Escape what acts or hides in a text, as in `\x1b`; its lines stay.
 
     A tab becomes four spaces, and `\r\n` a line end.
     """
@@ -523,4 +532,4 @@ def flag_words(flag: str) -> str:
         meaning = f"passed on by the {place} judge: {_FLAGS.get(why, why)}"
     elif place == "cascade":
         meaning = f"labelled by the {why} judge"
-    return shown(f"{flag}: {meaning}" if meaning else flag)
+    return page_text(f"{flag}: {meaning}" if meaning else flag)

@@ -84,9 +84,13 @@ def markdown_table(rows: Sequence[Row]) -> list[str]:
     if not rows:
         return ["(none)"]
     names = list(rows[0])
-    lines = [f"| {' | '.join(map(_cell, names))} |", "|" + " --- |" * len(names)]
-    lines += [f"| {' | '.join(_cell(row.get(name)) for name in names)} |" for row in rows]
-    return lines
+    lines = [_markdown_row(names), "|" + " --- |" * len(names)]
+    return lines + [_markdown_row(map(row.get, names)) for row in rows]
+
+
+def _markdown_row(cells: Iterable[Cell]) -> str:
+    """Write a row of a Markdown table."""
+    return f"| {' | '.join(map(_cell, cells))} |"
 
 
 def _cell(cell: Cell) -> str:

@@ -129,9 +129,9 @@ class Filters:
         """
         if not self._calls_tested:
             return None
-        written = " ".join(condition.text for condition in self.conditions)
+        conditions = " ".join(condition.text for condition in self.conditions)
         none_so = f"none of {counted(self._calls_tested, 'call')} is so"
-        return self.unknown_field() or ConfigurationError(self._option, written, none_so)
+        return self.unknown_field() or ConfigurationError(self._option, conditions, none_so)
 
     def unknown_field(self) -> ConfigurationError | None:
         """Name a field or score that none of the calls has, and the name that was meant.

@@ -51,11 +51,11 @@ def columns_of(evaluations: Iterable[Evaluation]) -> dict[str, Column]:
     scores = dict.fromkeys(name for evaluation in evaluations for name in evaluation.scores)
     columns = dict(_BEFORE)
     for name in scores:
-        shown = name
-        while {shown, f"{shown}:unscored"} & (columns.keys() | _AFTER.keys()):
-            shown = f"score:{shown}"
-        columns[shown] = Column(partial(_value, name), "float64")
-        columns[f"{shown}:unscored"] = Column(partial(_unscored, name))
+        heading = name
+        while {heading, f"{heading}:unscored"} & (columns.keys() | _AFTER.keys()):
+            heading = f"score:{heading}"
+        columns[heading] = Column(partial(_value, name), "float64")
+        columns[f"{heading}:unscored"] = Column(partial(_unscored, name))
     return columns | _AFTER
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain
 
 from rag_eval_integrations._visible import counted, one_line
@@ -89,7 +90,7 @@ class Groups(dict[str, Summary]):
             few = " (too few to tell)" if group.calls < self.least else ""
             cells = (_figure(means_of(group, name)) for name in names)
             rows.append([value, f"{group.calls:,}{few}", *cells])
-        return [[one_line(cell, _NAME) for cell in row] for row in rows]
+        return [_narrow_cells(row) for row in rows]
 
     def remarks(self) -> list[str]:
         """Say what the table leaves out, and which scores have no common mean."""
@@ -98,8 +99,8 @@ class Groups(dict[str, Summary]):
             lines.append(f"{len(self) - _MOST_LISTED:,} more groups are not listed.")
         if self.without:
             lines.append(f"{counted(self.without, 'call')} without {one_line(self.field, _NAME)}.")
-        makers = {made for group in self.values() for made in group.means.made}
-        if len(makers) > len({made.name for made in makers}):
+        makers = {maker for group in self.values() for maker in group.means.made}
+        if len(makers) > len({maker.name for maker in makers}):
             lines.append("Scores were made in different ways: such groups cannot be compared.")
         return lines
 
@@ -109,7 +110,12 @@ class Groups(dict[str, Summary]):
 
 def means_of(group: Summary, name: str) -> list[RunningMean]:
     """Return the means of a score: one for each way in which it was made."""
-    return [mean for made, mean in group.means.made.items() if made.name == name]
+    return [mean for maker, mean in group.means.made.items() if maker.name == name]
+
+
+def _narrow_cells(row: Sequence[str]) -> list[str]:
+    """Write the cells of a row on one line each, of at most 80 characters."""
+    return [one_line(cell, _NAME) for cell in row]
 
 
 def _figure(means: list[RunningMean]) -> str:

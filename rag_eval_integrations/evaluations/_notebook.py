@@ -95,11 +95,11 @@ def _sentences(view: View) -> Iterator[tuple[str, int]]:
         yield part, len(view["response"][:1])
     if view["reference"] is not None:
         yield f"<p><b>Expected answer:</b> {text(view['reference'], _OF_A_MARKED)}</p>", 0
-    for one in view["support"]:
-        words = "; ".join(filter(None, [*one["against"], one["why"]]))
-        if one["state"] in ("none", "partial") or one["faults"]:
-            evidence = f", evidence {', '.join(one['evidence'])}" if one["evidence"] else ""
-            why = f"{one['key']} {' '.join(STATES[one['state']])}{evidence}: {words}"
+    for claim in view["support"]:
+        words = "; ".join(filter(None, [*claim["against"], claim["why"]]))
+        if claim["state"] in ("none", "partial") or claim["faults"]:
+            evidence = f", evidence {', '.join(claim['evidence'])}" if claim["evidence"] else ""
+            why = f"{claim['key']} {' '.join(STATES[claim['state']])}{evidence}: {words}"
             yield f"<p><small>{text(why.rstrip(': '), _OF_A_MARKED)}</small></p>", 0
     for document in view["documents"]:
         name = f" ({text(document['name'], 60)})" if document["name"] else ""
@@ -180,17 +180,18 @@ def evaluations_html(evaluations: Sequence[Evaluation], missing: str = "") -> st
     numbers = list(range(len(evaluations)))
     if len(evaluations) > _MOST_ROWS:
         numbers = sorted(sorted(numbers, key=lambda n: gravity(evaluations[n]))[:_MOST_ROWS])
-    shown = [evaluations[number] for number in numbers]
-    names = score_names(shown)[:_MOST_COLUMNS]
+    gravest = [evaluations[number] for number in numbers]
+    names = score_names(gravest)[:_MOST_COLUMNS]
     head = "".join(_head(Summary.of(evaluations), names, missing))
     end = f"</table>{_legend_html()}</div>"
     left = _MOST_BYTES - len(head.encode()) - len(end.encode()) - _LAST_WORDS
     parts, rows = [head], 0
-    for place, evaluation in enumerate(shown):
+    for place, evaluation in enumerate(gravest):
         row = _row(numbers[place] + 1, evaluation, names)
         left -= len(row.encode())
         # What one call leaves unused is the next ones'; a row without sentences still says most.
-        share = (left + len(row.encode())) // (len(shown) - place) - len(row.encode()) - _LAST_WORDS
+        rows_left = len(gravest) - place
+        share = (left + len(row.encode())) // rows_left - len(row.encode()) - _LAST_WORDS
         if left < 0:
             break
         details = (

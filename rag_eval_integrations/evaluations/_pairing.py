@@ -398,9 +398,9 @@ class Change:
 
     @property
     def id(self) -> str:
-        """The call's id; empty for the one that is made of its texts."""
-        made = (self.before.row_key[:16], self.after.row_key[:16])
-        return "" if self.after.id in made else self.after.id
+        """The call's id; empty for the default one, a digest of its texts."""
+        default_ids = (self.before.row_key[:16], self.after.row_key[:16])
+        return "" if self.after.id in default_ids else self.after.id
 
     def named(self, most: int) -> str:
         """Name the call in a line: its id, and the first characters of its question."""

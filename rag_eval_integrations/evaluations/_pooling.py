@@ -96,6 +96,10 @@ class Pools:
             return False
         return isinstance(self._by_texts[a.texts], Retrieval)
 
+    def _is_pooled(self, before: CallInBrief, after: CallInBrief) -> bool:
+        """Tell whether two calls share a pool, or another run's pool changed one of them."""
+        return self.share(before, after) or bool(before.pooled) or bool(after.pooled)
+
     def agreement(self, pairs: Pairs) -> Agreement:
         """Count how far the labels of pairs that share a pool agree."""
         marks = [
@@ -104,7 +108,7 @@ class Pools:
             if self.share(before, after) and before.retrieval and after.retrieval
         ]
         return Agreement(
-            sum(self.share(*pair) or any(call.pooled for call in pair) for pair in pairs),
+            sum(self._is_pooled(*pair) for pair in pairs),
             sum((a & b).bit_count() for a, b in marks),
             sum((a | b).bit_count() for a, b in marks),
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -402,14 +402,19 @@ def _named(path: str | os.PathLike[str], *endings: str) -> Path:
     return given.absolute()
 
 
+def _differs(field: str, makers: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether the makers differ in a field of their provenance."""
+    return len({str(maker[field]) for maker in makers}) > 1
+
+
 def _made_in_ways(figures: Sequence[ScoreFigures]) -> str:
     """Say what the makers of a score differ in."""
     makers = [score.by.model_dump() | {"method": score.method} for score in figures]
-    differing = [name for name in makers[0] if len({str(maker[name]) for maker in makers}) > 1]
-    ways = dict.fromkeys(
-        ", ".join(f"{name} {maker[name]}" for name in differing) + f": {score.scored} calls"
-        for score, maker in zip(figures, makers, strict=True)
-    )
+    differing = [name for name in makers[0] if _differs(name, makers)]
+    ways: dict[str, None] = {}
+    for score, maker in zip(figures, makers, strict=True):
+        fields = ", ".join(f"{name} {maker[name]}" for name in differing)
+        ways[f"{fields}: {score.scored} calls"] = None
     return (
         f"was made in {len(figures)} ways, which have no common mean ({'; '.join(ways)}); "
         "select those of one maker, such as Evaluations(e for e in evaluations if …)"

@@ -186,23 +186,21 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """Return all figures as JSON values; `runs` has one entry for each run but the baseline."""
+        runs = [run._run_json() for run in self.all]
+        return {"generator": GENERATOR, "baseline": self.names[0], "runs": runs}
+
+    def _run_json(self) -> dict[str, Any]:
+        """Return the figures of this run alone, without `others`."""
         return {
-            "generator": GENERATOR,
-            "baseline": self.names[0],
-            "runs": [
-                {
-                    "name": run.names[1],
-                    "paired_by": run.paired_by,
-                    "pairs": run.pairs,
-                    "only_baseline": run.only_a,
-                    "only_run": run.only_b,
-                    "new_unsupported": run.new_unsupported,
-                    "notes": list(run.notes),
-                    "pooled": run.pooled._asdict(),
-                    "scores": [score.to_json() for score in run.scores.values()],
-                }
-                for run in self.all
-            ],
+            "name": self.names[1],
+            "paired_by": self.paired_by,
+            "pairs": self.pairs,
+            "only_baseline": self.only_a,
+            "only_run": self.only_b,
+            "new_unsupported": self.new_unsupported,
+            "notes": list(self.notes),
+            "pooled": self.pooled._asdict(),
+            "scores": [score.to_json() for score in self.scores.values()],
         }
 
     def __repr__(self) -> str:
@@ -298,17 +296,8 @@ def _names(sources: Sequence[Source], given: Sequence[str] | None) -> list[str]:
         if len(set(given)) < len(given) or not all(isinstance(name, str) for name in given):
             raise ConfigurationError("names", given, "give each run another name, a text")
         return list(given)
-    letters = [
-        chr(ord("A") + place) if place < 26 else f"run {place + 1}" for place in range(len(sources))
-    ]
-    files = [
-        str(source.path)
-        if isinstance(source, EvaluationsFile)
-        else os.fspath(source)
-        if isinstance(source, str | os.PathLike)
-        else None
-        for source in sources
-    ]
+    letters = [_letter(place) for place in range(len(sources))]
+    files = [_path_of(source) for source in sources]
     for shorten in (lambda path: Path(path).name, str):  # with folders where two have one name
         names = [
             letter if file is None else shorten(file)
@@ -317,6 +306,17 @@ def _names(sources: Sequence[Source], given: Sequence[str] | None) -> list[str]:
         if len(set(names)) == len(names):
             return names
     return letters
+
+
+def _letter(place: int) -> str:
+    return chr(ord("A") + place) if place < 26 else f"run {place + 1}"
+
+
+def _path_of(source: Source) -> str | None:
+    """Return the path of a run's file; None for evaluations in memory."""
+    if isinstance(source, EvaluationsFile):
+        return str(source.path)
+    return os.fspath(source) if isinstance(source, str | os.PathLike) else None
 
 
 def _opened(name: str, source: Source) -> EvaluationsFile | Sequence[Evaluation]:
@@ -353,7 +353,7 @@ def _compared(
         )
     by, pairs = ways.pair(a, b)
     both = [(a.calls[i], b.calls[j]) for i, j in pairs]
-    values = {name: [_values(*pair, name) for pair in both] for name in names}
+    values = {name: _column(name, both) for name in names}
     same = {name for name in OF_RETRIEVAL if name in values and _same(values[name], both, pools)}
     figures = paired(values, conversations(a, b, pairs), same)
     agreement = pools.agreement(both)
@@ -369,6 +369,11 @@ def _compared(
         _runs=(a, b),
         _pairs=pairs,
     )
+
+
+def _column(name: str, pairs: Pairs) -> list[Values | None]:
+    """Return the values of a score, a pair of them for each paired call."""
+    return [_values(before, after, name) for before, after in pairs]
 
 
 def _values(before: CallInBrief, after: CallInBrief, name: str) -> Values | None:
@@ -409,21 +414,18 @@ def _made_differently(a: RunInBrief, b: RunInBrief, names: Sequence[str]) -> Ite
     differing: dict[str, list[str]] = {}
     for name in names:
         for part in [*By.model_fields, "method"]:
-            in_a, in_b = (
-                sorted(
-                    {
-                        str(getattr(made if part == "method" else made.by, part))
-                        for made in run.means.made
-                        if made.name == name
-                    }
-                )
-                for run in (a, b)
-            )
+            in_a, in_b = _provenance(a, name, part), _provenance(b, name, part)
             if len({*in_a, *in_b}) > 1:
                 words = f"{part} {' and '.join(in_a)} in {a.name}, {' and '.join(in_b)} in {b.name}"
                 differing.setdefault(words, []).append(name)
     for words, scores in differing.items():
         yield f"{words}: {', '.join(scores)}"
+
+
+def _provenance(run: RunInBrief, name: str, part: str) -> list[str]:
+    """List the values of one field of a score's provenance in a run, sorted."""
+    makers = [maker for maker in run.means.made if maker.name == name]
+    return sorted({str(getattr(maker if part == "method" else maker.by, part)) for maker in makers})
 
 
 def _notes(a: RunInBrief, b: RunInBrief, pairs: Sequence[Pair], different: str) -> Iterator[str]:
@@ -569,8 +571,9 @@ def table(comparison: Comparison) -> list[list[str]]:
     """Return the headings and a row per score, without columns that hold nothing."""
     places = places_of(comparison)
     rows = [cells(score, places) for score in comparison.scores.values()]
-    columns = [at for at in range(len(HEADINGS)) if {row[at] for row in rows} != {"–"}]
-    return [[row[at] for at in columns] for row in (HEADINGS, *rows)]
+    columns = zip(HEADINGS, *rows, strict=True)
+    filled = [column for column in columns if set(column[1:]) != {"–"}]
+    return [list(row) for row in zip(*filled, strict=True)]
 
 
 def moves(change: Change, comparison: Comparison) -> list[tuple[str, float | None, float | None]]:

@@ -239,8 +239,8 @@ class Summary:
         self.usage += other.usage
         for name, values in other.versions.items():
             _count(self.versions.setdefault(name, Counter()), values, _OTHERS)
-        for made, tally in other._tallies.items():
-            self._tallies.setdefault(made, _Tally()).merge(tally)
+        for maker, tally in other._tallies.items():
+            self._tallies.setdefault(maker, _Tally()).merge(tally)
         self._retrieval.merge(other._retrieval)
 
     def _fail(self, errors: Mapping[str, int], reasons: Mapping[str, str]) -> None:
@@ -251,46 +251,47 @@ class Summary:
 
     def _add_scores(self, evaluation: Evaluation) -> None:
         """Count the scores of an evaluation, and what made them."""
-        made_by = [("fingerprint", evaluation.fingerprint)]
-        for made, score in makers_of(evaluation):
-            self.means.count(made, score)
-            self._tallies.setdefault(made, _Tally()).add(score)
-            made_by += [(name, getattr(score.by, name)) for name in _VERSIONS]
+        provenance = [("fingerprint", evaluation.fingerprint)]
+        for maker, score in makers_of(evaluation):
+            self.means.count(maker, score)
+            self._tallies.setdefault(maker, _Tally()).add(score)
+            provenance += [(name, getattr(score.by, name)) for name in _VERSIONS]
         self.scored += any(score.value is not None for score in evaluation.scores.values())
-        for name, value in dict.fromkeys(made_by):  # in an order that is the same in every process
+        # In an order that is the same in every process.
+        for name, value in dict.fromkeys(provenance):
             if value is not None:
                 _count(self.versions.setdefault(name, Counter()), {str(value): 1}, _OTHERS)
 
     @property
     def scores(self) -> tuple[ScoreFigures, ...]:
         """The figures of every score, in the order of the metrics; empty without calls."""
-        unscored = {made: Counter(tally.unscored) for made, tally in self._tallies.items()}
+        unscored = {maker: Counter(tally.unscored) for maker, tally in self._tallies.items()}
         means = self.means.made
-        for made in unscored.keys() - means.keys():
-            makers = [
-                maker for maker in means if maker.name == made.name and may_be_of(made.by, maker.by)
+        for unknown in unscored.keys() - means.keys():
+            candidates = [
+                maker
+                for maker in means
+                if maker.name == unknown.name and may_be_of(unknown.by, maker.by)
             ]
-            if len(makers) == 1:
-                unscored[makers[0]] += unscored.pop(made)
+            if len(candidates) == 1:
+                unscored[candidates[0]] += unscored.pop(unknown)
         names = list(self.means.total)
+        makers = [maker for maker in self._tallies if maker in unscored]
         figures = []
-        for made in sorted(
-            (made for made in self._tallies if made in unscored),
-            key=lambda made: names.index(made.name),
-        ):
-            tally, mean = self._tallies[made], means.get(made, RunningMean())
+        for maker in sorted(makers, key=lambda maker: names.index(maker.name)):
+            tally, mean = self._tallies[maker], means.get(maker, RunningMean())
             figures.append(
                 ScoreFigures(
-                    name=made.name,
-                    by=made.by,
-                    method=made.method,
-                    total=mean.n + unscored[made].total(),
+                    name=maker.name,
+                    by=maker.by,
+                    method=maker.method,
+                    total=mean.n + unscored[maker].total(),
                     scored=mean.n,
                     mean=mean.mean,
                     interval=mean.interval,
                     deviation=mean.deviation,
                     bins=tuple(tally.bins),
-                    unscored=dict(unscored[made].most_common()),
+                    unscored=dict(unscored[maker].most_common()),
                     passed=tally.passed,
                     with_threshold=tally.with_threshold,
                 )
@@ -456,7 +457,7 @@ def _table(by: By, figures: Sequence[ScoreFigures]) -> list[str]:
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Write rows of a table as lines, the first column flush left and all others right."""
-    visible = [[one_line(cell) for cell in row] for row in rows]
+    visible = [list(map(one_line, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*visible, strict=True)]
     return [
         "  ".join([first.ljust(widths[0]), *map(str.rjust, others, widths[1:])])

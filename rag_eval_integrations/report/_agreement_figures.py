@@ -48,12 +48,16 @@ SENTENCE_LINES = [
     not in (("supported", "auroc"), ("supported", "kappa"), ("supporting", "auroc"))
 ]
 """Figures of sentences: kind, statistic, and where it is in a group."""
+
+
+def _of_sentences(statistic: str) -> list[ShownStatistic]:
+    """List the figures of sentences that are of one statistic."""
+    return [ShownStatistic(kind, name) for kind, name, _ in SENTENCE_LINES if name == statistic]
+
+
 BY_DATASET = (
     ("Scores", "scores", [score for score in SCORES if score.statistic != "kappa"]),
-    *(
-        (name, "keys", [ShownStatistic(*of) for *of, _ in SENTENCE_LINES if of[1] == name])
-        for name in ("precision", "recall", "auroc")
-    ),
+    *((name, "keys", _of_sentences(name)) for name in ("precision", "recall", "auroc")),
 )
 """Tables by data set: title, where the figures are in a group, and their names."""
 LEVELS = {
@@ -120,9 +124,9 @@ def verdict_words(
     positives, flagged, right = (counts[name] for name in _COUNTS)
     its = "its" if judge == "the judge" else f"{judge}'s"
     flags, alarm = ("flags", "alarm") if verdict == "unsupported" else ("finds", "find")
-    found = f"Of {counted(positives, thing)} that {gold} {_calls(gold)} {verdict}, {judge} {flags}"
+    hits = f"Of {counted(positives, thing)} that {gold} {_calls(gold)} {verdict}, {judge} {flags}"
     are = "is" if right == 1 else "are"
-    return f"{found} {right:,}; of {its} {counted(flagged, alarm)}, {right:,} {are} right."
+    return f"{hits} {right:,}; of {its} {counted(flagged, alarm)}, {right:,} {are} right."
 
 
 def _calls(gold: str) -> str:

@@ -17,7 +17,7 @@ from rag_eval_integrations.evaluations._call_view import SIGNS, WORDS, View, vie
 from rag_eval_integrations.evaluations.summary import caution
 from rag_eval_integrations.records import Evaluation, JudgeInfo
 from rag_eval_integrations.report import _agreement_figures as figures
-from rag_eval_integrations.report._page import drawn, pieces, shown
+from rag_eval_integrations.report._page import drawn, page_text, pieces
 from rag_eval_integrations.report.html import evidence_of
 
 SIDE = 260
@@ -114,7 +114,7 @@ def _calls(agreement: Agreement, calls: Mapping[int, Evaluation]) -> Iterator[Vi
         said = {each["key"]: each for each in view["support"]}
         for place, supported in difference.supported.items():
             sentence = evaluation.sentences.claims[place]
-            verdict = said[shown(sentence.key)]
+            verdict = said[page_text(sentence.key)]
             words = f"{SIGNS['full']} supported" if supported else f"{SIGNS['none']} not supported"
             text = one_line(sentence.text, _FINDING)
             view["findings"].append({**verdict, "gold": words, "text": text})
@@ -177,7 +177,7 @@ def _facts(agreement: Agreement) -> Iterator[tuple[str, list[str]]]:
     """
     makers = agreement.makers
     yield "judge", _judges(makers.judges)
-    yield "gold labels by", [shown(model) for model in agreement.gold_models]
+    yield "gold labels by", [page_text(model) for model in agreement.gold_models]
     matched = agreement.matched
     skipped = agreement.pooled.counts.get("keys_skipped", 0)
     counts = {
@@ -190,15 +190,15 @@ def _facts(agreement: Agreement) -> Iterator[tuple[str, list[str]]]:
     }
     told = [words for words, count in counts.items() if count]
     yield "rows", [f"{matched.rows:,} compared", *told]
-    yield "left out", [shown(note) for note in agreement.notes]
+    yield "left out", [page_text(note) for note in agreement.notes]
 
 
 def _versions(agreement: Agreement) -> Iterator[tuple[str, list[str]]]:
     """Yield the versions of prompt, formulas and evaluator."""
     makers = agreement.makers
-    yield "prompt version", [shown(version) for version in makers.prompt_versions]
-    yield "formulas", [shown(formulas) for formulas in makers.formulas]
-    yield "evaluator", [shown(fingerprint) for fingerprint in makers.fingerprints]
+    yield "prompt version", [page_text(version) for version in makers.prompt_versions]
+    yield "formulas", [page_text(formulas) for formulas in makers.formulas]
+    yield "evaluator", [page_text(fingerprint) for fingerprint in makers.fingerprints]
 
 
 def _judges(judges: Sequence[tuple[JudgeInfo, int]]) -> list[str]:
@@ -208,7 +208,7 @@ def _judges(judges: Sequence[tuple[JudgeInfo, int]]) -> list[str]:
         name = f"{judge.name} ({judge.model})" if judge.model else judge.name
         version = f", version {judge.version}" if judge.version else ""
         of = f" ({count:,} rows)" if len(judges) > 1 else ""
-        named.append(shown(f"{name}{version}") + of)
+        named.append(page_text(f"{name}{version}") + of)
     return named
 
 
@@ -222,14 +222,18 @@ def _by_dataset(agreement: Agreement) -> Iterator[dict[str, Any]]:
             "title": title,
             "columns": [each.title for each in columns],
             "rows": [
-                {
-                    "name": name,
-                    "n": f"{group.counts['n']:,}",
-                    "cells": [_cell(figures.figure_of(group, block, *where)) for where in columns],
-                }
+                _dataset_row(name, group, block, columns)
                 for name, group in agreement.by_dataset.items()
             ],
         }
+
+
+def _dataset_row(
+    name: str, group: Group, block: str, columns: Sequence[figures.ShownStatistic]
+) -> dict[str, Any]:
+    """Return the row of a data set."""
+    cells = [_cell(figures.figure_of(group, block, *column)) for column in columns]
+    return {"name": name, "n": f"{group.counts['n']:,}", "cells": cells}
 
 
 def _humans(group: Group) -> Iterator[dict[str, Any]]:
@@ -254,8 +258,8 @@ def _baselines(agreement: Agreement) -> Iterator[dict[str, Any]]:
 
 def _drawn(heading: str, curves: Mapping[str, Curves]) -> dict[str, Any]:
     """Return the ROC and reliability plots of a data set."""
-    heading = shown(heading)
-    curves = {shown(name): drawn_curves for name, drawn_curves in curves.items()}
+    heading = page_text(heading)
+    curves = {page_text(name): drawn_curves for name, drawn_curves in curves.items()}
     return {
         "heading": heading,
         "kinds": [
@@ -410,7 +414,8 @@ def _point(x: float, y: float) -> tuple[str, str]:
 
 def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """Choose points of a ROC curve at steps of its false positives, with both ends."""
-    ends = [
-        [point for point in points if point[0] <= step / _LISTED] for step in range(_LISTED + 1)
-    ]
-    return list(dict.fromkeys(upto[-1] for upto in ends if upto))
+    ends = []
+    for step in range(_LISTED + 1):
+        before = [point for point in points if point[0] <= step / _LISTED]
+        ends += before[-1:]
+    return list(dict.fromkeys(ends))

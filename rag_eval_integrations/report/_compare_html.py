@@ -29,7 +29,7 @@ from rag_eval_integrations.evaluations.comparison import (
     table,
 )
 from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.report._page import drawn, pieces, shown
+from rag_eval_integrations.report._page import drawn, page_text, pieces
 from rag_eval_integrations.report.html import evidence_of
 from rag_eval_integrations.sentences import document_number
 
@@ -72,7 +72,7 @@ def compare_page(
         "compare.html",
         style="report.css compare.css",
         title=f"{names[0]} compared with {', '.join(names[1:])}",
-        verdicts=[shown(line) for line in verdicts],
+        verdicts=[page_text(line) for line in verdicts],
         corrected=corrected,
         runs=[_run(run, calls, number) for number, run in enumerate(comparison.all)],
         signs=SIGNS,
@@ -99,16 +99,17 @@ def _run(comparison: Comparison, limit: int, number: int) -> View:
     headings, *figures = table(comparison)
     aside = headings.index("p") if "p" in headings else len(headings)
     return {
-        "a": shown(comparison.names[0]),
-        "b": shown(comparison.names[1]),
+        "a": page_text(comparison.names[0]),
+        "b": page_text(comparison.names[1]),
         "outcomes": [
-            (told, shown(score.name), score.fell_and_rose) for told, score in outcomes(comparison)
+            (told, page_text(score.name), score.fell_and_rose)
+            for told, score in outcomes(comparison)
         ],
         "rows": [_row(score, places_of(comparison), reach) for score in scores],
         "headings": headings[aside:],
-        "figures": [[shown(row[0]), *row[aside:]] for row in figures],
-        "answers": [shown(line) for line in in_answers(comparison)],
-        "remarks": [shown(line) for line in remarks(comparison)],
+        "figures": [[page_text(row[0]), *row[aside:]] for row in figures],
+        "answers": [page_text(line) for line in in_answers(comparison)],
+        "remarks": [page_text(line) for line in remarks(comparison)],
         "reach": f"{reach:g}",
         "changed": comparison.changed_count,
         "calls": [
@@ -116,7 +117,7 @@ def _run(comparison: Comparison, limit: int, number: int) -> View:
             for place, change in enumerate(comparison.changed_calls(limit))
         ],
         "lost": [
-            {"names": shown(names), **_call(change, comparison, f"{number}-lost-{place}")}
+            {"names": page_text(names), **_call(change, comparison, f"{number}-lost-{place}")}
             for place, (names, change) in enumerate(list(lost.values())[:_MOST_LOST])
         ],
     }
@@ -129,7 +130,7 @@ def _row(
     ends = score.interval
     at = (ends.low, ends.high, score.difference or 0.0) if ends else ()
     drawing = [drawn((value / reach + 1) / 2, _PLOT) for value in at]
-    return shown(score.name), cells(score, places), outcome(score), drawing
+    return page_text(score.name), cells(score, places), outcome(score), drawing
 
 
 def _call(change: Change, comparison: Comparison, at: str) -> View:
@@ -142,9 +143,9 @@ def _call(change: Change, comparison: Comparison, at: str) -> View:
     documents = document_changes(before, after)
     different = [document for document in documents if document.kind != "same"]
     return {
-        "id": shown(change.id),
-        "question": shown(after.question[:MOST_CHARACTERS]),
-        "asked_before": shown(before.question[:MOST_CHARACTERS])
+        "id": page_text(change.id),
+        "question": page_text(after.question[:MOST_CHARACTERS]),
+        "asked_before": page_text(before.question[:MOST_CHARACTERS])
         if before.question != after.question
         else "",
         "scores": [
@@ -173,9 +174,9 @@ def _moved(name: str, was: float | None, now: float | None, after: Evaluation, p
     """
     change = None if was is None or now is None else now - was
     new = after.scores.get(name)
-    why = "" if new is None or now is not None else shown(new.unscored or new.status)
+    why = "" if new is None or now is not None else page_text(new.unscored or new.status)
     return {
-        "name": shown(name),
+        "name": page_text(name),
         "before": decimal(was, places),
         "after": decimal(now, places) if not why else f"– ({why})",
         "change": decimal(change, places, sign=True),
@@ -191,13 +192,13 @@ def _side(evaluation: Evaluation, diff: Sequence[Piece], other: str) -> View:
     text = evaluation.response
     return {
         "none": text is None,
-        "pieces": [(piece.kind, shown(piece.text)) for piece in diff if piece.kind != other],
+        "pieces": [(piece.kind, page_text(piece.text)) for piece in diff if piece.kind != other],
         "more": max(0, len(text or "") - MOST_CHARACTERS),
         "unsupported": [
-            f"{shown(sentence.key)} {shown(sentence.text)}"
+            f"{page_text(sentence.key)} {page_text(sentence.text)}"
             for sentence, *_ in unsupported(evaluation, _MOST_SENTENCES)
         ],
-        "error": shown(f"{evaluation.error.type}: {evaluation.error.message}")
+        "error": page_text(f"{evaluation.error.type}: {evaluation.error.message}")
         if evaluation.error
         else "",
     }
@@ -222,8 +223,8 @@ def _document(change: DocumentChange) -> View:
     return {
         "kind": change.kind,
         "place": place,
-        "id": shown(change.id or ""),
-        "pieces": [(piece.kind, shown(piece.text)) for piece in pieces],
+        "id": page_text(change.id or ""),
+        "pieces": [(piece.kind, page_text(piece.text)) for piece in pieces],
         "more": max(0, longest - most),
     }
 

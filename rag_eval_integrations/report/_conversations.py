@@ -45,8 +45,8 @@ class Conversations:
         """Work out the means over the means of the conversations."""
         over: dict[Made, RunningMean] = defaultdict(RunningMean)
         for means in self._means.values():
-            for made, mean in means.made.items():
-                over[made].add(mean.mean or 0.0)
+            for maker, mean in means.made.items():
+                over[maker].add(mean.mean or 0.0)
         return over
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from rag_eval_integrations._visible import counted
-from rag_eval_integrations.evaluations._call_view import drawn, flag_words, shown
+from rag_eval_integrations.evaluations._call_view import drawn, flag_words, page_text
 from rag_eval_integrations.evaluations._filters import values_of
 from rag_eval_integrations.evaluations.summary import (
     PatternFigures,
@@ -50,7 +50,7 @@ def overview(summary: Summary) -> dict[str, Any]:
     several = Counter(score.name for score in figures)
     methods = Counter(score.interval.method for score in figures if score.interval)
     return {
-        "verdict": shown(summary.verdict()),
+        "verdict": page_text(summary.verdict()),
         "lead": lead_of(summary),
         "usual": max(methods, key=lambda method: methods[method], default=""),
         "unscored": any(score.unscored for score in figures),
@@ -59,7 +59,7 @@ def overview(summary: Summary) -> dict[str, Any]:
         "ranks": list(_ranks(summary)),
         "retrieval": _retrieval(summary),
         "failures": [
-            (shown(kind), f"{count:,}", shown(summary.reasons.get(kind, "")))
+            (page_text(kind), f"{count:,}", page_text(summary.reasons.get(kind, "")))
             for kind, count in summary.errors.most_common(_MOST_LISTED)
         ],
         "made": [(name, values) for name, values in _makers(summary) if values],
@@ -93,7 +93,7 @@ def lead_of(summary: Summary) -> str:
 def _judge(name: str, model: str | None) -> str:
     """Name a judge with its model, where that has another name; `recorded` as recorded labels."""
     name = "recorded labels" if name == "recorded" else name
-    return shown(f"{name} ({model})" if model and model != name else name)
+    return page_text(f"{name} ({model})" if model and model != name else name)
 
 
 # --- Scores
@@ -111,7 +111,7 @@ def _score(score: ScoreFigures, several: bool) -> dict[str, Any]:
     ]
     return {
         "name": score.name,
-        "maker": shown(_maker(score)) if several else "",
+        "maker": page_text(_maker(score)) if several else "",
         "meaning": _meaning(score),
         "mean": "–" if score.mean is None else f"{score.mean:.3f}",
         "mean_at": "" if score.mean is None else drawn(score.mean, _BARS),
@@ -126,8 +126,8 @@ def _score(score: ScoreFigures, several: bool) -> dict[str, Any]:
         "bars": bars,
         "in_words": _in_words(score),
         "deviation": "–" if score.deviation is None else f"{score.deviation:.3f}",
-        "unscored": [(shown(code), f"{count:,}") for code, count in score.unscored.items()],
-        "filter": f"{quote(shown(score.name), safe='')}=unscored",
+        "unscored": [(page_text(code), f"{count:,}") for code, count in score.unscored.items()],
+        "filter": f"{quote(page_text(score.name), safe='')}=unscored",
     }
 
 
@@ -138,7 +138,7 @@ def _in_words(score: ScoreFigures) -> str:
         for tenth, count in enumerate(score.bins)
         if count
     ]
-    return shown(f"Calls per tenth of {score.name}: {', '.join(tenths) or 'none'}")
+    return page_text(f"Calls per tenth of {score.name}: {', '.join(tenths) or 'none'}")
 
 
 def _meaning(score: ScoreFigures) -> str:
@@ -234,14 +234,14 @@ class Origin:
 
     def lines(self) -> list[str]:
         """Write what is known, each in a few words."""
-        lines = [f"app {shown(app)}" for app in self._apps]
+        lines = [f"app {page_text(app)}" for app in self._apps]
         times = dict.fromkeys(map(_minute, self._began))
         lines += [f"calls of {' to '.join(times)} UTC"] if times else []
         for run in self._runs.values():
-            made = f"evaluated {_minute(run.start.astimezone(UTC))} UTC"
+            time = f"evaluated {_minute(run.start.astimezone(UTC))} UTC"
             revision = f"revision {run.revision[:12]}" if run.revision else None
             tags = (f"{name}={value}" for name, value in run.tags.items())
-            lines += [shown(word) for word in (run.name, made, revision, *tags) if word]
+            lines += [page_text(word) for word in (run.name, time, revision, *tags) if word]
         return lines
 
 
@@ -257,7 +257,7 @@ def _makers(summary: Summary) -> Iterator[tuple[str, list[str]]]:
     usage = summary.usage
     judges = [
         _judge(judge.name, judge.model)
-        + (f", version {shown(judge.version)}" if judge.version else "")
+        + (f", version {page_text(judge.version)}" if judge.version else "")
         + (f" ({counted(count, 'call')})" if len(summary.judges) > 1 else "")
         for judge, count in summary.judges.most_common(_MOST_LISTED)
     ]
@@ -281,7 +281,7 @@ def _counted(values: Counter[str], *, always: bool = False) -> list[str]:
     """
     tell = always or len(values) > 1
     listed = [
-        shown(value) + (f" ({counted(count, 'call')})" if tell else "")
+        page_text(value) + (f" ({counted(count, 'call')})" if tell else "")
         for value, count in values.most_common(_MOST_LISTED)
     ]
     more = len(values) - len(listed)

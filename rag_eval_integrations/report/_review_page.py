@@ -71,7 +71,6 @@ def asked_view(evaluation: Evaluation) -> dict[str, Any]:
         named = set(entry.supporting_sentence_keys if entry else ())
         evidence = [each for each in documents if each.key in named]
         claims.append({"key": sentence.key, "text": sentence.text, "evidence": evidence})
-    about = [dict(enumerate(of)) for of in (evaluation.document_ids, evaluation.document_headers)]
     return {
         "turns": evaluation.history,
         "question": evaluation.question,
@@ -79,10 +78,17 @@ def asked_view(evaluation: Evaluation) -> dict[str, Any]:
         "documents": [
             {
                 "number": number,
-                "name": " ".join(filter(None, (of.get(number or 0) for of in about))),
+                "name": _document_name(evaluation, number or 0),
                 "sentences": list(of_document),
                 "earlier": number in evaluation.earlier,
             }
             for number, of_document in groupby(documents, lambda s: document_number(s.key))
         ],
     }
+
+
+def _document_name(evaluation: Evaluation, number: int) -> str:
+    """Return the id and the header of a document, as far as it has them."""
+    ids, headers = evaluation.document_ids, evaluation.document_headers
+    names = [each[number] for each in (ids, headers) if number < len(each)]
+    return " ".join(filter(None, names))

@@ -30,7 +30,6 @@ from rag_eval_integrations.evaluations._call_view import (
     SIGNS,
     WORDS,
     View,
-    shown,
     unsupported,
     view_of,
 )
@@ -41,7 +40,7 @@ from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records.score import DIAGNOSES
 from rag_eval_integrations.report._conversations import Conversations
 from rag_eval_integrations.report._html_figures import Origin, overview
-from rag_eval_integrations.report._page import data, pieces, write
+from rag_eval_integrations.report._page import data, page_text, pieces, write
 from rag_eval_integrations.report._review_page import review_data, review_settings
 
 MOST_CALLS = 2_000
@@ -305,17 +304,17 @@ _WELL: tuple[float, ...] = ()
 
 def _urgency(evaluation: Evaluation) -> tuple[float, ...]:
     """Say how urgently a person should look at a call; empty, the least, for not at all."""
-    found = outcome(evaluation)
+    verdict = outcome(evaluation)
     values = {
         name: score.value for name, score in evaluation.scores.items() if score.value is not None
     }
     mean = sum(values.values()) / len(values) if values else 1.0
     degrees = (-values.get("supported_fraction", 1.0), -mean)
-    if found == "hallucination":
+    if verdict == "hallucination":
         return 0, *_certainty(evaluation), *degrees
-    if found in FAILING:
-        return -FAILING.index(found), *degrees
-    return (-len(FAILING), *degrees) if found == "no_verdict" and mean < 1 else _WELL
+    if verdict in FAILING:
+        return -FAILING.index(verdict), *degrees
+    return (-len(FAILING), *degrees) if verdict == "no_verdict" and mean < 1 else _WELL
 
 
 def _certainty(evaluation: Evaluation) -> tuple[float, float]:
@@ -408,13 +407,13 @@ class _Table:
         """
         several = Counter(score.name for score in summary.scores)
         return {
-            "scores": [shown(name) for name in self._names],
+            "scores": [page_text(name) for name in self._names],
             "means": {  # of every score that was made in one way
-                shown(score.name): f"{score.mean:.3f}"
+                page_text(score.name): f"{score.mean:.3f}"
                 for score in summary.scores
                 if score.mean is not None and several[score.name] == 1
             },
-            "codes": [shown(code) for code in self._codes],
+            "codes": [page_text(code) for code in self._codes],
             "patterns": list(self._patterns),
             "gravest": list(DIAGNOSES),
             "signs": SIGNS,
@@ -468,8 +467,10 @@ def _marks(call: View) -> str:
     """Quote the gravest sentence that is not fully supported, and count the others; or nothing."""
     findings = list(findings_of(call))
     rest = f" +{len(findings) - 1}" if findings[1:] else ""
-    quoted = (f"{SIGNS[one['state']]} {one_line(one['text'], _WORDS)}{rest}" for one in findings)
-    return next(quoted, "")
+    if not findings:
+        return ""
+    gravest = findings[0]
+    return f"{SIGNS[gravest['state']]} {one_line(gravest['text'], _WORDS)}{rest}"
 
 
 def findings_of(call: View) -> Iterator[dict[str, str]]:
