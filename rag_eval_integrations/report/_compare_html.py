@@ -15,14 +15,12 @@ from typing import Any, Literal, NamedTuple
 from rag_eval_integrations.evaluations import ScoreDifference
 from rag_eval_integrations.evaluations._call_view import SIGNS, WORDS, unsupported, view_of
 from rag_eval_integrations.evaluations._corrected import CorrectedRun
+from rag_eval_integrations.evaluations._difference_words import cells, decimal, outcome
 from rag_eval_integrations.evaluations._pairing import Change
 from rag_eval_integrations.evaluations.comparison import (
     Comparison,
-    cells,
-    decimal,
-    in_answers,
+    answer_changes,
     moves,
-    outcome,
     outcomes,
     places_of,
     remarks,
@@ -108,7 +106,7 @@ def _run(comparison: Comparison, limit: int, number: int) -> View:
         "rows": [_row(score, places_of(comparison), reach) for score in scores],
         "headings": headings[aside:],
         "figures": [[page_text(row[0]), *row[aside:]] for row in figures],
-        "answers": [page_text(line) for line in in_answers(comparison)],
+        "answers": [page_text(line) for line in answer_changes(comparison)],
         "remarks": [page_text(line) for line in remarks(comparison)],
         "reach": f"{reach:g}",
         "changed": comparison.changed_count,
@@ -149,7 +147,8 @@ def _call(change: Change, comparison: Comparison, at: str) -> View:
         if before.question != after.question
         else "",
         "scores": [
-            _moved(*score, after, places_of(comparison)) for score in moves(change, comparison)
+            _score_change(*score, after, places_of(comparison))
+            for score in moves(change, comparison)
         ],
         "before": _side(before, response, "added"),
         "after": _side(after, response, "gone"),
@@ -167,7 +166,9 @@ def _whole(evaluation: Evaluation, at: str) -> View | None:
     return view if len(json.dumps(view, ensure_ascii=False)) <= _OF_A_CALL else None
 
 
-def _moved(name: str, was: float | None, now: float | None, after: Evaluation, places: int) -> View:
+def _score_change(
+    name: str, was: float | None, now: float | None, after: Evaluation, places: int
+) -> View:
     """Return what the page shows of a score's change.
 
     A value that was lost says why.
@@ -279,7 +280,7 @@ def word_diff(before: str, after: str) -> list[Piece]:
             if not kept:
                 pieces.append(Piece("gone", lost))
             pieces.append(Piece("same" if kept else "added", present))
-    return list(_joined(pieces))
+    return list(_merged(pieces))
 
 
 def _aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
@@ -295,7 +296,7 @@ def _aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str,
     changed_a, changed_b = a[start:stop_a], b[start:stop_b]
     changes: Sequence[tuple[str, int, int, int, int]]
     changes = [("replace", 0, len(changed_a), 0, len(changed_b))]
-    if _few(changed_a, changed_b):
+    if _fits_word_diff(changed_a, changed_b):
         changes = SequenceMatcher(None, changed_a, changed_b, autojunk=False).get_opcodes()
     yield "".join(old[:start]), "".join(new[:start]), True
     for kind, i, j, k, m in changes:
@@ -304,16 +305,16 @@ def _aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str,
     yield "".join(old[stop_a:]), "".join(new[stop_b:]), True
 
 
-def _few(a: Sequence[str], b: Sequence[str]) -> bool:
-    """Tell whether two texts have few enough words, and pairs of equal ones, for a word diff."""
+def _fits_word_diff(a: Sequence[str], b: Sequence[str]) -> bool:
+    """Tell whether two texts are small enough for a word diff, in words and equal pairs."""
     if len(a) > _MOST_TOKENS or len(b) > _MOST_TOKENS:
         return False
     counts = Counter(b)
     return sum(counts[token] for token in a) <= _MOST_MATCHES
 
 
-def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """Join neighbours: white space between two changes belongs to them, and gone stands first."""
+def _merged(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """Merge neighbouring pieces: white space between two changes joins them, `gone` first."""
     gathered: dict[Kind, str] = {"gone": "", "added": "", "same": ""}
     for kind, text in pieces:
         changed: list[Kind] = [side for side in _CHANGES if gathered[side]]
@@ -388,7 +389,7 @@ def _single_spaced(text: str) -> str:
 
 
 def _documents(evaluation: Evaluation) -> list[tuple[str | None, str]]:
-    """List ids and texts, of which an evaluation keeps the sentences."""
+    """List the documents of an evaluation: id, and text joined from its sentences."""
     size = min(len(evaluation.document_ids), _MOST_NUMBERED)
     sentences: dict[int, list[str]] = {number: [] for number in range(size)}
     for sentence in evaluation.sentences.documents:
