@@ -73,7 +73,7 @@ def check_one_predictor(rows: Sequence[Row]) -> None:
 
 
 def _predictor(rows: Iterable[Row], name: str) -> Provenance:
-    """Return the provenance of a predicted score; of a cascade, that of all of its judges.
+    """Return the provenance of a predicted score; a cascade's judges are joined by "or".
 
     Refuses a cascade in some rows only, and formulas that differ; what else differs is joined by
     "or".
@@ -102,7 +102,7 @@ def _predictor(rows: Iterable[Row], name: str) -> Provenance:
 def _single_provenance(
     scores: Iterable[ScoreRow], name: str, side: str, parts: Sequence[str]
 ) -> Provenance:
-    """Return how the rows of a side were scored; refuse rows made in several ways."""
+    """Return the provenance that all scores of a side share; refuse scores that differ in it."""
     distinct = dict.fromkeys((score.method, score.by) for score in scores)
     makers = [(method, by.comparable()) for method, by in distinct]
     provenance = {}
@@ -152,5 +152,5 @@ NOBODY = Makers()
 
 
 def _distinct(names: Iterable[str | None]) -> tuple[str, ...]:
-    """Return the names that are there, each once, in their order."""
+    """Return the distinct names in their order, without missing ones."""
     return tuple(dict.fromkeys(name for name in names if name))

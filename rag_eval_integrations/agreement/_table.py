@@ -100,7 +100,7 @@ class LabelMarks(NamedTuple):
 
 
 def _marked(keys: Sequence[str], chosen: Iterable[str]) -> Array:
-    """Return for each key whether it is chosen."""
+    """Mark the chosen keys: a boolean per key."""
     known = set(chosen)
     return np.array([key in known for key in keys], bool)
 
@@ -273,14 +273,14 @@ class Compared(NamedTuple):
     gold: Array
 
     def some(self, chosen: Array) -> Compared:
-        """Return the rows that are marked."""
+        """Return the marked rows."""
         places = self.places._replace(rows=self.places.rows[chosen])
         return Compared(self.name, places, self.predicted[chosen], self.gold[chosen])
 
 
 @dataclass(frozen=True)
 class Table:
-    """Matched rows, of which columns are taken."""
+    """The matched rows of both sides, with their scores as columns."""
 
     predicted: Sequence[Row]
     gold: Sequence[Row]
@@ -338,7 +338,7 @@ class Table:
         return [name for name in names_of(self.predicted) if name in gold]
 
     def compared(self, name: str) -> Compared:
-        """Take the rows in which a score has a value on both sides."""
+        """Return the rows in which a score has a value on both sides."""
         predicted, gold = (column(side, name) for side in (self.predicted, self.gold))
         known = ~(np.isnan(predicted) | np.isnan(gold))
         places = Places(np.flatnonzero(known), len(self))
@@ -349,7 +349,7 @@ class Table:
         return [row.human for row in self.gold]
 
     def items(self, kind: str) -> tuple[Array, Array, Places]:
-        """List the items of a kind: number of each, whether it is positive, and its row."""
+        """Return the items of a kind in columns: number, whether positive in gold, and row."""
         none = np.empty(0), np.empty(0, bool)
         rows = [row.items.get(kind, none) for row in self.keys]
         scores, positive = zip(none, *rows, strict=True)
@@ -367,6 +367,6 @@ def column(
     name: str,
     number: Literal["value", "probability", "estimate", "raw"] = "value",
 ) -> Array:
-    """Take one number of a score of every row; NaN where there is none."""
+    """Return one number of a score per row; NaN where there is none."""
     scores = (row.scores.get(name) for row in rows)
     return np.array([score and getattr(score, number) for score in scores], "f8")

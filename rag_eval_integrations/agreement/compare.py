@@ -64,7 +64,7 @@ def score_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
 
 
 def _estimate_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
-    """Compute the same statistics of the estimates that stand beside the predicted values.
+    """Compute the statistics of the estimates beside the predicted values.
 
     An estimate is compared with gold's estimate, which another run has, or with its value. Where
     one row of a score has estimates, the value stands for those that are missing: it has none in
@@ -100,16 +100,16 @@ def _adherence(table: Table, rows: Compared) -> Block:
         "auroc": statistics.auroc(_hallucination_scores(table, rows), positive, places),
     }
     cells = _cells_by_row(rows.predicted == 0, positive, places)
-    return _of_verdicts(cells, len(rows.gold), figures)
+    return _verdict_block(cells, len(rows.gold), figures)
 
 
 def _cells_by_row(flagged: Array, positive: Array, places: Places) -> Array:
-    """Count for each row what is tp, fp, fn and tn, a line each."""
+    """Count the tp, fp, fn and tn of each row: an array with a line per cell."""
     return np.array([places.spread(cell) for cell in statistics.cells_of(flagged, positive)])
 
 
-def _of_verdicts(cells: Array, n: int, figures: Mapping[str, Statistic], **more: int) -> Block:
-    """Count what gold and the judge say yes to, and compute the yes/no statistics."""
+def _verdict_block(cells: Array, n: int, figures: Mapping[str, Statistic], **more: int) -> Block:
+    """Make the block of yes/no verdicts: counts of positives, alarms and hits, and statistics."""
     right, false, missed, _ = (int(count) for count in cells.sum(axis=1))
     counts = {"n": n, "positives": right + missed, "flagged": right + false, "right": right, **more}
     names = "precision", "recall", "f1", "kappa"
@@ -157,11 +157,11 @@ def _key_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
             figures["auroc"] = statistics.clustered_auroc(scores, positive, places)
             # Reported, because a judge need not give probabilities for every row.
             counts["auroc_n"] = figures["auroc"].rows
-        yield ("keys", kind), _of_verdicts(cells, n, figures, **counts)
+        yield ("keys", kind), _verdict_block(cells, n, figures, **counts)
         lengths, positive, places = table.items(f"{own} length")
         # The longer, the likelier relevant or unsupported.
         ordered = (-lengths if kind == "supported" else lengths), positive ^ swapped, places
-        trivial = _trivial(cells, n, *ordered, statistics.clustered_auroc)
+        trivial = _trivial_verdicts(cells, n, *ordered, statistics.clustered_auroc)
         for name, of_name in zip(("constant", "sentence_length"), trivial, strict=False):
             yield ("key_baselines", name, kind), of_name
 
@@ -205,27 +205,27 @@ def _trivial_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
         responses = [table.predicted[row].response or "" for row in places.rows]
         items = np.array([len(response) for response in responses]), not_adherent(rows), places
         cells = _cells_by_row(rows.predicted == 0, *items[1:])
-        trivial = _trivial(cells, n, *items, statistics.auroc)
+        trivial = _trivial_verdicts(cells, n, *items, statistics.auroc)
         for baseline, block in zip(("constant", "response_length"), trivial, strict=False):
             yield ("baselines", baseline, name), block
 
 
-def _trivial(
+def _trivial_verdicts(
     cells: Array, n: int, lengths: Array, positive: Array, places: Places, auroc: _Auroc
 ) -> Iterator[Block]:
-    """Yield the yes/no statistics of flagging every item, and as many as the judge, longest first.
+    """Yield the verdict blocks of two baselines: flag every item, or only the longest.
 
-    The second needs lengths, which pairs of sentences do not have.
+    The second flags as many as the judge, and needs lengths, which pairs of sentences lack.
     """
     right, false, missed, spared = cells
     every = np.array([right + missed, false + spared, 0 * right, 0 * right])
     constant = auroc(np.zeros(len(lengths)), positive, places)
-    yield _of_verdicts(every, n, {"auroc": constant} if len(lengths) else {})
+    yield _verdict_block(every, n, {"auroc": constant} if len(lengths) else {})
     if len(lengths):
         longest = np.zeros(len(lengths), bool)
         longest[np.argsort(-lengths, kind="stable")[: int((right + false).sum())]] = True
         figures = {"auroc": auroc(lengths, positive, places)}
-        yield _of_verdicts(_cells_by_row(longest, positive, places), n, figures)
+        yield _verdict_block(_cells_by_row(longest, positive, places), n, figures)
 
 
 _Auroc = Callable[[Array, Array, Places], Statistic]
@@ -249,7 +249,7 @@ def _dataset_means(table: Table, rows: Compared) -> Array:
     return means
 
 
-def _left_out(provenance: Mapping[str, Provenance]) -> dict[str, str]:
+def _incomparable_columns(provenance: Mapping[str, Provenance]) -> dict[str, str]:
     """Map each published column that cannot be compared with these scores to the reason why."""
     reasons = {}
     for name, baseline in BASELINE_COLUMNS.items():
@@ -278,7 +278,7 @@ _MOST = 50
 
 
 class Difference(NamedTuple):
-    """A call in which judge and gold give the answer, or sentences of it, other verdicts."""
+    """A call on which the verdicts of judge and gold differ, on the answer or its sentences."""
 
     gravity: float
     """How sure the judge was of the sentence, else the answer, that it was most wrong about, in
@@ -458,13 +458,13 @@ def agreement_of(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Agreement:
-    """Compare the two sides of a table, as `agree` does of pairs: pooled, and by data set.
+    """Compare the two sides of a table, as `agree` compares pairs: pooled, and by data set.
 
     Rows with a human's ratings have to be of one predictor.
     """
     everything = table.ordered()
     provenance = check_one_provenance(everything)
-    left_out = _left_out(provenance) if baselines else {}
+    left_out = _incomparable_columns(provenance) if baselines else {}
     if any(number is not None for number in everything.humans()):
         check_one_predictor(everything.predicted)
 
@@ -511,7 +511,7 @@ def curves(pairs: Sequence[Pair]) -> Mapping[str, Curves]:
 
 
 def curves_of(table: Table) -> Mapping[str, Curves]:
-    """Compute the curves of a table, as `curves` does of pairs."""
+    """Compute the curves of a table; `curves` takes pairs."""
     rows = table.compared(ADHERENCE)
     chances = column(table.predicted, ADHERENCE, "probability")[rows.places.rows]
     known = ~np.isnan(chances)

@@ -135,7 +135,7 @@ def figures_of(
 
 
 def _draw(generator: random.Random, rows: int) -> Array:
-    """Draw as many rows as there are; return how often each was drawn."""
+    """Draw rows with replacement, as many as there are; return how often each was drawn."""
     words = np.frombuffer(generator.randbytes(4 * rows), "<u4").astype("u8")
     return np.bincount((words * rows >> 32).astype("i8"), minlength=rows).astype("f8")
 

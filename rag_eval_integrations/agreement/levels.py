@@ -127,7 +127,7 @@ def _of_columns(
     resamples: int,
     seed: int,
 ) -> dict[Path, Figures]:
-    """Check columns that a user gave, and compare each with the numbers at all levels."""
+    """Check a user's columns, and compare each with the numbers at all levels."""
     for name, given in {**scores, "numbers": numbers}.items():
         _check_length(name, given, numbers)
         bad = [value for value in given if value is not None and not math.isfinite(value)]
@@ -202,7 +202,7 @@ def _at_levels(
     resamples: int,
     seeds: tuple[str, str],
 ) -> dict[Path, Figures]:
-    """Compare columns at all levels; at the first also by RMSE where the scores are shares.
+    """Compare columns of scores with ratings at all levels; rows also by RMSE for shares.
 
     `names` holds those of the rows' documents and systems; `seeds` are of the first level and of
     the others.

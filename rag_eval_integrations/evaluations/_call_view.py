@@ -52,7 +52,7 @@ _GRAVEST_FIRST = ("none", "partial", "unlabelled", "full")
 
 
 def figure(score: Score) -> str:
-    """Write a score in a few characters: its value, or that there is none, and why."""
+    """Write a score in a few characters: its value, or a dash and why there is none."""
     if score.value is None:
         return f"– ({page_text(score.unscored or score.status).replace('_', ' ')})"
     return f"{score.value:.2f}"
@@ -87,7 +87,7 @@ def view_of(evaluation: Evaluation) -> View:
         "said": unlabelled,
         "support": list(_support(evaluation)),
         "documents": list(_documents(evaluation)),
-        "judged": [] if labels is None else list(_judged(labels)),
+        "judged": [] if labels is None else list(_judge_statements(labels)),
         "scores": [
             {**_score(name, score), "bad": bad.get(name, "")}
             for name, score in evaluation.scores.items()
@@ -111,7 +111,7 @@ def view_of(evaluation: Evaluation) -> View:
 
 
 def _response(evaluation: Evaluation) -> Iterator[list[object]]:
-    """Yield the sentences of the response, and what stands between and behind them.
+    """Yield the sentences of the response, and the text between and behind them.
 
     Such text has neither key nor state.
     """
@@ -132,7 +132,7 @@ def _response(evaluation: Evaluation) -> Iterator[list[object]]:
 
 
 def _pieces(text: str, details: Sequence[str]) -> list[str]:
-    """Cut the details that a document contradicts out of a sentence: every second piece is one.
+    """Split a sentence at the details that a document contradicts: every second piece is one.
 
     A detail that is not found in it is left out.
     """
@@ -153,7 +153,7 @@ def _pieces(text: str, details: Sequence[str]) -> list[str]:
 
 
 def _support(evaluation: Evaluation) -> Iterator[View]:
-    """Say of each claim of the response what the judge said of it, the gravest first.
+    """Yield the judge's verdict on each claim of the response, the gravest first.
 
     Nothing without labels. Keys that no document sentence has stand apart, under `other`.
     """
@@ -237,8 +237,8 @@ def _note(states: Sequence[str], labelled: bool, *, earlier: bool) -> str:
     return f"{relevant} relevant and {used} used of {count}"
 
 
-def _judged(labels: Labels) -> Iterator[list[str]]:
-    """List what the judge said of the whole call, and what was wrong in its answer.
+def _judge_statements(labels: Labels) -> Iterator[list[str]]:
+    """Yield what the judge said of the whole call, and what was wrong in its own reply.
 
     Yields pairs of a heading and a text, as lists. Empty statements are left out.
     """
@@ -282,7 +282,7 @@ def _score(name: str, score: Score) -> View:
 
 
 def _maker_lines(score: Score) -> Iterator[str]:
-    """Say how a value came about, beside the label counts of every TRACe score."""
+    """Yield how a value was estimated: raw score, method, standard error and estimate."""
     if score.scale is not None and score.raw is not None and score.scale != (0.0, 1.0):
         low, high = score.scale
         yield f"{score.raw:.2f} on the scale from {low:g} to {high:g}"
@@ -301,7 +301,7 @@ def _maker_lines(score: Score) -> Iterator[str]:
 
 
 def _bars(distribution: Mapping[str, float]) -> list[list[str]]:
-    """List the scores of a distribution: the score, its probability, and the width of its bar.
+    """List the bars of a distribution of scores: score, probability and width.
 
     Of more than 21, the likeliest.
     """
@@ -318,7 +318,7 @@ def _bars(distribution: Mapping[str, float]) -> list[list[str]]:
 
 
 def _facts(evaluation: Evaluation) -> Iterator[tuple[str, list[list[str]]]]:
-    """List headings, each with pairs of a name and a value.
+    """Yield what else is known of a call, by heading: pairs of a name and a value.
 
     Captured data and metadata are left out where there are none.
     """
@@ -349,7 +349,7 @@ def _facts(evaluation: Evaluation) -> Iterator[tuple[str, list[list[str]]]]:
         ("prompt tokens", usage.prompt_tokens or None),
         ("completion tokens", usage.completion_tokens or None),
         ("cost", cost),
-        *_common(evaluation),
+        *_common_provenance(evaluation),
     ]
     yield "Judge and cost", _pairs(judge_facts)
 
@@ -365,7 +365,7 @@ _MADE_BY = (
 """Provenance of scores, without what is said of the judge."""
 
 
-def _common(evaluation: Evaluation) -> Iterator[tuple[str, object]]:
+def _common_provenance(evaluation: Evaluation) -> Iterator[tuple[str, object]]:
     """Yield the provenance that all scores share; nothing without scores."""
     makers = [score.by for score in evaluation.scores.values()]
     for name in _MADE_BY:
@@ -432,7 +432,7 @@ _NOT_OF_WORDS = ("context_utilization", "completeness")
 
 
 def bad_scores(evaluation: Evaluation) -> dict[str, str]:
-    """Map scores with a bad value to a state, `none` or `partial`, whose look and sign they have.
+    """Map scores with a bad value to the state whose look they have: `none` or `partial`.
 
     A value is bad if it is 0, if it is below its threshold, or if it shows a pattern of the call. A
     score without a value is left out.
@@ -485,7 +485,7 @@ def uses_of(labels: Labels | None) -> dict[str, str]:
 
 
 def page_text(text: str) -> str:
-    r"""Escape what acts or hides in a text, as in `\x1b`; its lines stay.
+    r"""Escape the characters of a text that act or hide, as in `\x1b`; its lines stay.
 
     A tab becomes four spaces, and `\r\n` a line end.
     """
@@ -495,7 +495,7 @@ def page_text(text: str) -> str:
 
 
 def drawn(share: float | None, size: float = 100) -> str:
-    """Write a share as a length of `size` in an SVG; 0 without one.
+    """Write a share of `size` as a length in an SVG; 0 for None.
 
     Below 0 it counts as 0, above 1 as 1.
     """

@@ -68,13 +68,13 @@ def _code(text: str) -> str:
 
 
 def paragraphs(text: str) -> str:
-    """Write every line of a text as a paragraph of its own that shows it as it is."""
+    """Write every line of a text as a Markdown paragraph that shows it as it is."""
     lines = (inline(line, most=None) for line in text.splitlines() if line.strip())
     return "\n\n".join(lines) + "\n"
 
 
 def named_rows(table: Sequence[Sequence[str]]) -> list[Row]:
-    """Return the rows of a table by its first row, the headings."""
+    """Return the rows of a table as mappings, by the headings in its first row."""
     names, *rows = table
     return [dict(zip(names, row, strict=True)) for row in rows]
 

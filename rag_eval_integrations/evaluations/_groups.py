@@ -74,7 +74,7 @@ class Groups(dict[str, Summary]):
         return self
 
     def _rank(self, means: list[RunningMean]) -> tuple[bool, float]:
-        """Return what groups are ordered by: those that tell first, then by the mean."""
+        """Return the sort key of a group: too small ones last, the lowest mean first."""
         few = sum(mean.n for mean in means) < self.least
         return few, min((mean.mean or 0.0 for mean in means), default=2.0)
 
@@ -109,7 +109,7 @@ class Groups(dict[str, Summary]):
 
 
 def means_of(group: Summary, name: str) -> list[RunningMean]:
-    """Return the means of a score: one for each way in which it was made."""
+    """Return the means of a score, one per maker."""
     return [mean for maker, mean in group.means.made.items() if maker.name == name]
 
 

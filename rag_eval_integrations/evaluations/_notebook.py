@@ -51,7 +51,7 @@ _LAST_WORDS = 200  # bytes left for what follows the rows
 
 
 def evaluation_html(evaluation: Evaluation) -> str:
-    """Show one evaluation as a whole cell."""
+    """Render one evaluation as a notebook's cell."""
     return (
         f'<div class="rag-eval">{STYLE}<p><b>{text(evaluation.question, _OF_A_MARKED)}</b></p>'
         f"{call_html(evaluation, _OF_A_CALL)}{_legend_html()}</div>"
@@ -66,7 +66,7 @@ def call_html(evaluation: Evaluation, most: int) -> str:
         most: bytes; sentences that do not fit are counted instead.
     """
     view = view_of(evaluation)
-    end = "".join(_end(evaluation, view))
+    end = "".join(_scores_and_makers(evaluation, view))
     left, parts, hidden = most - len(end.encode()), [], 0
     for part, sentences in _sentences(view):
         left -= len(part.encode())
@@ -91,7 +91,7 @@ def _sentences(view: View) -> Iterator[tuple[str, int]]:
     if view["error"]:
         yield f"<p><b>{text(view['error'], _OF_A_MARKED)}</b></p>", 0
     yield "<p><b>Answer:</b> ", 0
-    for part in _answer(view):
+    for part in _answer_html(view):
         yield part, len(view["response"][:1])
     if view["reference"] is not None:
         yield f"<p><b>Expected answer:</b> {text(view['reference'], _OF_A_MARKED)}</p>", 0
@@ -106,10 +106,10 @@ def _sentences(view: View) -> Iterator[tuple[str, int]]:
         number, note = text(document["number"], 20), text(document["note"])
         yield f"<p><b>Document {number}{name}</b> · {note}: ", 0
         for key, use, _, words in document["sentences"]:
-            yield _marked(key, use, words), 1
+            yield _sentence_html(key, use, words), 1
 
 
-def _answer(view: View, width: int = _OF_A_MARKED) -> Iterator[str]:
+def _answer_html(view: View, width: int = _OF_A_MARKED) -> Iterator[str]:
     """Yield the response's sentences, marked by their support.
 
     Without sentences it is the response, cut at `width`, or `(none)`.
@@ -117,10 +117,10 @@ def _answer(view: View, width: int = _OF_A_MARKED) -> Iterator[str]:
     if not view["response"]:
         yield text(view["said"] or "(none)", width)
     for key, state, _, pieces in view["response"]:
-        yield _marked(key, state, "".join(pieces), width)
+        yield _sentence_html(key, state, "".join(pieces), width)
 
 
-def _marked(key: str, state: str, words: str, width: int = _OF_A_MARKED) -> str:
+def _sentence_html(key: str, state: str, words: str, width: int = _OF_A_MARKED) -> str:
     """Write a sentence with its key and sign."""
     sign, meaning = STATES.get(state, ("", ""))
     css = f' class="rag-eval-{state}" title="{meaning}"' if state else ""
@@ -128,8 +128,8 @@ def _marked(key: str, state: str, words: str, width: int = _OF_A_MARKED) -> str:
     return f"<span{css}><b>{label}</b> {text(words, width)}</span> "
 
 
-def _end(evaluation: Evaluation, view: View) -> Iterator[str]:
-    """Yield the scores, 24 at most, the diagnosis and the makers."""
+def _scores_and_makers(evaluation: Evaluation, view: View) -> Iterator[str]:
+    """Yield the table of scores, 24 at most, the diagnosis and the makers."""
     yield "<table><tr><th>score</th><th>value</th><th>why</th></tr>"
     for score in view["scores"][:_MOST_SCORES]:
         value = f"{score['figure']} {score['verdict']}".rstrip()
@@ -146,7 +146,7 @@ def _end(evaluation: Evaluation, view: View) -> Iterator[str]:
 
 
 def _value_html(value: str, state: str) -> str:
-    """Write a score's cell, which has the look and the sign of a state where the value is bad.
+    """Write a score's cell; a bad value has the look and the sign of its state.
 
     An empty state gives a plain cell.
     """
@@ -242,7 +242,7 @@ def _row(number: int, evaluation: Evaluation, names: Sequence[str]) -> str:
         _value_html(cell(evaluation.scores.get(name)), bad.get(name, "")) for name in names
     )
     patterns = ", ".join(diagnosis.pattern for diagnosis in evaluation.diagnosis)
-    parts = list(_answer(view_of(evaluation), 160))
+    parts = list(_answer_html(view_of(evaluation), 160))
     answer = "".join(parts[:_MOST_SENTENCES]) + "…" * (len(parts) > _MOST_SENTENCES)
     error = evaluation.error
     words = patterns if error is None else f"failed: {error.type}"

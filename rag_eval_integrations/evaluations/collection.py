@@ -177,7 +177,7 @@ class Evaluations(Sequence[Evaluation]):
             raise ConfigurationError("name", name, why)
         scored = [score for score in figures if score.scored]
         if len(scored) > 1:
-            raise ConfigurationError("name", name, _made_in_ways(scored))
+            raise ConfigurationError("name", name, _no_common_mean(scored))
         score = (scored or figures)[0]
         total = sum(each.total for each in figures)
         return MeanOf(name, score.mean, score.interval, score.scored, total)
@@ -281,7 +281,7 @@ class Evaluations(Sequence[Evaluation]):
         from rag_eval_integrations.dataset.files import rows_to
         from rag_eval_integrations.evaluations import _formats
 
-        target = _named(path, ".csv", ".txt")
+        target = _checked_path(path, ".csv", ".txt")
         with rows_to(target, overwrite=overwrite, field="path") as out:
             for piece in _formats.csv_of(self._items, _formats.columns_of(self._items)):
                 out.write(piece.encode("utf-8"))
@@ -305,7 +305,7 @@ class Evaluations(Sequence[Evaluation]):
         from rag_eval_integrations.evaluations import _formats
 
         _formats.check_parquet()
-        target = _named(path, ".parquet", ".pq")
+        target = _checked_path(path, ".parquet", ".pq")
         with rows_to(target, overwrite=overwrite, field="path") as out:
             _formats.write_parquet(self._items, _formats.columns_of(self._items), out)
         return Path(path)
@@ -328,7 +328,7 @@ class Evaluations(Sequence[Evaluation]):
         from rag_eval_integrations.dataset.files import rows_to
         from rag_eval_integrations.dataset.rows import ragbench_line
 
-        target = _named(path, ".jsonl", ".json")
+        target = _checked_path(path, ".jsonl", ".json")
         with rows_to(target, overwrite=overwrite, field="path") as out:
             for line in filter(None, map(ragbench_line, self._items)):
                 out.write(line.encode("ascii"))
@@ -393,8 +393,8 @@ class Evaluations(Sequence[Evaluation]):
         return evaluations_html(self._items, self._missing())
 
 
-def _named(path: str | os.PathLike[str], *endings: str) -> Path:
-    """Return the path of a file that is going to be written; refuse the name of another format."""
+def _checked_path(path: str | os.PathLike[str], *endings: str) -> Path:
+    """Return the absolute path of a file to write; refuse the name of another format."""
     given = Path(path)
     ending = given.with_suffix("").suffix if given.suffix == ".gz" else given.suffix
     if ending.lower() not in ("", *endings):
@@ -407,8 +407,8 @@ def _differs(field: str, makers: Sequence[Mapping[str, Any]]) -> bool:
     return len({str(maker[field]) for maker in makers}) > 1
 
 
-def _made_in_ways(figures: Sequence[ScoreFigures]) -> str:
-    """Say what the makers of a score differ in."""
+def _no_common_mean(figures: Sequence[ScoreFigures]) -> str:
+    """Say why a score has no common mean: what its makers differ in."""
     makers = [score.by.model_dump() | {"method": score.method} for score in figures]
     differing = [name for name in makers[0] if _differs(name, makers)]
     ways: dict[str, None] = {}

@@ -77,7 +77,7 @@ MISSED = "the retrieval missed: no sentence of these documents is relevant"
 
 
 def marks_legend() -> Table:
-    """List the signs of `call_details`, which are those of pages."""
+    """List the signs of sentences in `call_details`, with their meanings."""
     table = _grid()
     for state, (sign, words) in STATES.items():
         table.add_row("", Text(sign, style=_STYLES[state]), Text(words))
@@ -124,7 +124,7 @@ def call_details(evaluation: Evaluation) -> Group:
 
 
 def is_missed(evaluation: Evaluation) -> bool:
-    """Return whether this turn retrieved documents, and none of their sentences is relevant."""
+    """Tell whether the retrieval missed: documents, but none of their sentences is relevant."""
     labels = evaluation.labels
     if labels is None:
         return False

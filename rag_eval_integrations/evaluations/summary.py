@@ -130,7 +130,7 @@ class RetrievalFigures:
 
 @dataclass
 class _Tally:
-    """What is counted of the scores that were made in one way, beside their mean."""
+    """Counts of one maker's scores, beside their mean: histogram, unscored and passed."""
 
     bins: list[int] = field(default_factory=lambda: [0] * BINS)
     unscored: Counter[str] = field(default_factory=Counter)
@@ -206,7 +206,7 @@ class Summary:
         if error is not None:
             self.failed += 1
             kind = f"{error.stage}: {error.type}"
-            self._fail({kind: 1}, {kind: error.message})
+            self._add_errors({kind: 1}, {kind: error.message})
         if evaluation.labels is not None:
             self.labelled += 1
             self._retrieval.add(evaluation, evaluation.labels)
@@ -229,7 +229,7 @@ class Summary:
         self.scored += other.scored
         self.failed += other.failed
         self.labelled += other.labelled
-        self._fail(other.errors, other.reasons)
+        self._add_errors(other.errors, other.reasons)
         self.means.merge(other.means)
         self.diagnoses.update(other.diagnoses)
         self.outcomes.update(other.outcomes)
@@ -243,7 +243,7 @@ class Summary:
             self._tallies.setdefault(maker, _Tally()).merge(tally)
         self._retrieval.merge(other._retrieval)
 
-    def _fail(self, errors: Mapping[str, int], reasons: Mapping[str, str]) -> None:
+    def _add_errors(self, errors: Mapping[str, int], reasons: Mapping[str, str]) -> None:
         """Count failed calls by their kind, each with the first message."""
         _count(self.errors, errors, _OTHERS)
         for kind, reason in reasons.items():
@@ -303,18 +303,21 @@ class Summary:
         """The figures of every pattern, the gravest first; empty without labelled calls."""
         if not self.labelled:
             return ()
-        return tuple(
-            PatternFigures(
-                pattern=pattern,
-                calls=calls,
-                share=calls / self.labelled,
-                interval=wilson(calls / self.labelled, self.labelled),
-                meaning=diagnosis.problem,
-                fix=diagnosis.fix,
+        figures = []
+        for pattern, diagnosis in DIAGNOSES.items():
+            calls = self.diagnoses[pattern]
+            share = calls / self.labelled
+            figures.append(
+                PatternFigures(
+                    pattern=pattern,
+                    calls=calls,
+                    share=share,
+                    interval=wilson(share, self.labelled),
+                    meaning=diagnosis.problem,
+                    fix=diagnosis.fix,
+                )
             )
-            for pattern, diagnosis in DIAGNOSES.items()
-            for calls in [self.diagnoses[pattern]]
-        )
+        return tuple(figures)
 
     @property
     def retrieval(self) -> RetrievalFigures:
@@ -422,7 +425,7 @@ _OUTCOMES: dict[Outcome, tuple[str, str]] = {
 
 
 def _count(counter: Counter[K], more: Mapping[K, int], others: K) -> None:
-    """Add counts of kinds; those of new kinds as "others" when there are too many."""
+    """Add counts to a counter; beyond 1,000 kinds, new ones count as `others`."""
     for kind, count in more.items():
         counter[kind if kind in counter or len(counter) < _MOST_KINDS else others] += count
 
@@ -525,10 +528,10 @@ class _Retrieval:
         """Count the relevant and used documents that a call's own turn retrieved, by rank."""
         sentences, earlier = evaluation.sentences.documents, evaluation.earlier
         keys = {sentence.key for sentence in sentences}
-        relevant = _numbers(keys.intersection(labels.all_relevant_sentence_keys))
-        used = _numbers(keys.intersection(labels.all_utilized_sentence_keys))
+        relevant = _document_numbers(keys.intersection(labels.all_relevant_sentence_keys))
+        used = _document_numbers(keys.intersection(labels.all_utilized_sentence_keys))
         # An empty document has no sentence, and a row of another program perhaps no ids.
-        last = max({-1, *relevant, *used, *_numbers(s.key for s in sentences[-1:])})
+        last = max({-1, *relevant, *used, *_document_numbers(s.key for s in sentences[-1:])})
         documents = max(last + 1, len(evaluation.document_ids)) - len(earlier)
         relevant, used = _ranks(relevant, earlier), _ranks(used, earlier)
         if relevant:
@@ -563,12 +566,12 @@ class _Retrieval:
 
 
 def _ranks(numbers: set[int], earlier: Sequence[int]) -> set[int]:
-    """Return the ranks, from 0, of documents among those that are not of earlier turns."""
+    """Return the ranks of documents, from 0, without those of earlier turns."""
     return {n - bisect_left(earlier, n) for n in numbers if n not in earlier}
 
 
-def _numbers(keys: Iterable[str]) -> set[int]:
-    """Return the numbers of the documents that keys are of, from 0."""
+def _document_numbers(keys: Iterable[str]) -> set[int]:
+    """Return the numbers of the documents that hold these keys, from 0."""
     return {number for key in keys if (number := document_number(key)) is not None}
 
 

@@ -83,7 +83,7 @@ def agreement_pieces(
         tables=[] if only_humans or not several else list(_by_dataset(agreement)),
         humans=list(_humans(agreement.pooled)),
         baselines=list(_baselines(agreement)),
-        plots=[] if only_humans else [_drawn(*curve) for curve in curves.items()],
+        plots=[] if only_humans else [_plots(*curve) for curve in curves.items()],
         cascade=_cascade(cascade) if cascade else None,
         legend=figures.LEGEND,
         pooled_note=figures.POOLED_NOTE if several else "",
@@ -96,7 +96,7 @@ def agreement_pieces(
 
 
 def _lead(agreement: Agreement) -> str:
-    """Say rows, data sets and intervals."""
+    """Say how many rows and data sets are compared, and what the intervals are."""
     sets = f" in {len(agreement.by_dataset)} data sets" if figures.several(agreement) else ""
     rows = counted(agreement.matched.rows, "row")
     return f"{rows}{sets}; 95 % intervals by bootstrap over rows."
@@ -106,7 +106,7 @@ def _lead(agreement: Agreement) -> str:
 
 
 def _calls(agreement: Agreement, calls: Mapping[int, Evaluation]) -> Iterator[View]:
-    """Yield what is shown of the gravest calls, with both verdicts on what they differ in."""
+    """Yield the views of the gravest calls, with both verdicts on each difference."""
     known = [each for each in agreement.gravest if each.row.number in calls]
     for at, difference in enumerate(known, 1):
         evaluation = calls[difference.row.number]
@@ -126,7 +126,7 @@ def _calls(agreement: Agreement, calls: Mapping[int, Evaluation]) -> Iterator[Vi
 
 
 def _cell(figure: Figure | None) -> dict[str, str]:
-    """Return what the page shows of a figure: value, interval and strip.
+    """Return a table's cell: a figure's value and interval, and the drawing of both.
 
     The keys are `value` and `interval`, as texts, and the strip's places `at`, `low` and `high`. A
     dash for a figure that is undefined; empty where there is nothing to draw.
@@ -152,7 +152,7 @@ def _card(agreement: Agreement) -> Iterator[dict[str, Any]]:
 
 
 def _sentences(agreement: Agreement) -> Iterator[dict[str, Any]]:
-    """Yield the rows of figures over sentences."""
+    """Yield the rows of the table of figures over sentences."""
     for kind, statistic, where in figures.SENTENCE_LINES:
         yield _row(f"{kind} {figures.STATISTICS[statistic]}", "", agreement, where)
 
@@ -256,7 +256,7 @@ def _baselines(agreement: Agreement) -> Iterator[dict[str, Any]]:
 # --- Curves
 
 
-def _drawn(heading: str, curves: Mapping[str, Curves]) -> dict[str, Any]:
+def _plots(heading: str, curves: Mapping[str, Curves]) -> dict[str, Any]:
     """Return the ROC and reliability plots of a data set."""
     heading = page_text(heading)
     curves = {page_text(name): drawn_curves for name, drawn_curves in curves.items()}
@@ -280,11 +280,7 @@ def _cascade(points: Sequence[CascadePoint]) -> dict[str, Any]:
     plots = []
     for name, where in zip(names, figures.CURVE, strict=True):
         better = "higher" if where[1] == "auroc" else "lower"
-        values = [
-            (point.share, None if figure is None else figure.value)
-            for point in points
-            for figure in (figures.figure_of(figures.group_of(point), "scores", *where),)
-        ]
+        values = [(point.share, _value_at(point, where)) for point in points]
         words = f"{name}; {better} is better"
         plots.append(
             course(values, words, "share of calls escalated", figures.STATISTICS[where[1]])
@@ -308,6 +304,12 @@ def _cascade(points: Sequence[CascadePoint]) -> dict[str, Any]:
         "plots": [plot for plot in plots if plot is not None],
         "rows": rows,
     }
+
+
+def _value_at(point: CascadePoint, where: figures.ShownStatistic) -> float | None:
+    """Look up a statistic of a cascade's point; None where it is undefined."""
+    figure = figures.figure_of(figures.group_of(point), "scores", *where)
+    return None if figure is None else figure.value
 
 
 # --- Plots: a path, points with their words, and the ends of the axes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -41,7 +41,7 @@ _MOST_LISTED = 20
 
 
 def overview(summary: Summary) -> dict[str, Any]:
-    """Gather what the template shows above the calls.
+    """Return what the report shows above the calls: figures, patterns, failures and versions.
 
     Args:
         summary: the figures.
@@ -101,14 +101,7 @@ def _judge(name: str, model: str | None) -> str:
 
 def _score(score: ScoreFigures, several: bool) -> dict[str, Any]:
     """Return what the page shows of a score, with its histogram."""
-    most = max(score.bins, default=0)
     interval = score.interval
-    bars = [
-        {"x": f"{tenth * 20.8 + 1.4:.1f}", "y": f"{40 - height:.2f}", "height": f"{height:.2f}"}
-        for tenth, count in enumerate(score.bins)
-        for height in (_HEIGHT * count / most if most else 0.0,)
-        if count
-    ]
     return {
         "name": score.name,
         "maker": page_text(_maker(score)) if several else "",
@@ -123,12 +116,21 @@ def _score(score: ScoreFigures, several: bool) -> dict[str, Any]:
         if score.with_threshold
         else "",
         "bins": [f"{count:,}" for count in score.bins],
-        "bars": bars,
+        "bars": list(_histogram_bars(score.bins)),
         "in_words": _in_words(score),
         "deviation": "–" if score.deviation is None else f"{score.deviation:.3f}",
         "unscored": [(page_text(code), f"{count:,}") for code, count in score.unscored.items()],
         "filter": f"{quote(page_text(score.name), safe='')}=unscored",
     }
+
+
+def _histogram_bars(bins: Sequence[int]) -> Iterator[dict[str, str]]:
+    """Yield the bars of a histogram as places in an SVG, without empty ones."""
+    most = max(bins, default=0)
+    for tenth, count in enumerate(bins):
+        if count:
+            x, height = tenth * 20.8 + 1.4, _HEIGHT * count / most
+            yield {"x": f"{x:.1f}", "y": f"{40 - height:.2f}", "height": f"{height:.2f}"}
 
 
 def _in_words(score: ScoreFigures) -> str:
@@ -142,7 +144,7 @@ def _in_words(score: ScoreFigures) -> str:
 
 
 def _meaning(score: ScoreFigures) -> str:
-    """Say what a score measures; empty for a score that is not one of ours."""
+    """Say what a score measures; empty for a user's own score."""
     if score.name == "context_utilization" and score.by.formulas == "ragbench":
         return _OF_ALL_SENTENCES
     if score.name == "context_relevance" and score.by.relevance_baseline:
@@ -194,7 +196,7 @@ def _retrieval(summary: Summary) -> str:
 
 
 def _ranks(summary: Summary) -> Iterator[dict[str, Any]]:
-    """Yield the rows of relevant and used documents per rank, 20 at most."""
+    """Yield a row per rank of the documents, 20 at most: how often relevant and used."""
     ranks = summary.ranks
     for rank in ranks[:_MOST_LISTED]:
         yield {
@@ -215,7 +217,7 @@ def _ranks(summary: Summary) -> Iterator[dict[str, Any]]:
 
 
 class Origin:
-    """Where and when the evaluations were made, as far as they tell."""
+    """Apps, times and runs of the evaluations, as far as they tell."""
 
     def __init__(self) -> None:
         self._apps: dict[str, None] = {}
@@ -223,7 +225,7 @@ class Origin:
         self._began: list[datetime] = []
 
     def add(self, evaluation: Evaluation) -> None:
-        """Take in the app of a call, when it began, and the run that evaluated it."""
+        """Record the app of a call, its start, and the run that evaluated it."""
         if len(self._apps) < _MOST_LISTED:
             self._apps |= dict.fromkeys(values_of(evaluation, "app"))
         if evaluation.run is not None and len(self._runs) < _MOST_LISTED:
@@ -233,7 +235,7 @@ class Origin:
             self._began = [min([*self._began[:1], began]), max([*self._began[1:], began])]
 
     def lines(self) -> list[str]:
-        """Write what is known, each in a few words."""
+        """List app, times, run, revision and tags, each in a few words."""
         lines = [f"app {page_text(app)}" for app in self._apps]
         times = dict.fromkeys(map(_minute, self._began))
         lines += [f"calls of {' to '.join(times)} UTC"] if times else []

@@ -173,7 +173,7 @@ def data(content: object) -> Markup:
 
 
 def named(name: str) -> Markup:
-    """Write a name such as `context_relevance`, which is broken behind an underscore only."""
+    """Write a name such as `context_relevance`, which may break behind underscores only."""
     from markupsafe import Markup, escape  # noqa: PLC0415
 
     return Markup("_<wbr>").join(escape(part) for part in page_text(name).split("_"))

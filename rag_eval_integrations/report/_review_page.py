@@ -48,7 +48,7 @@ def review_data(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def review_settings(who: str | None, row_keys: Sequence[str]) -> dict[str, Any]:
-    """Return what `review.js` needs in a report, whose calls nobody drew; nothing without a name.
+    """Return what `review.js` needs in a report, whose calls are not a random draw.
 
     Args:
         who: the person's name; None where nobody is asked.

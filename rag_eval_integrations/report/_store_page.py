@@ -32,7 +32,7 @@ STATES = {
 
 
 class Window(NamedTuple):
-    """A time up to now that the page shows, in periods that begin at full times of UTC."""
+    """A time span up to now, in periods that begin at full times of UTC."""
 
     name: str
     seconds: int
@@ -44,11 +44,11 @@ class Window(NamedTuple):
     form: str
 
     def since(self, now: float) -> float:
-        """Return the begin of its first period."""
+        """Return the start of the first period, in seconds."""
         return (now - self.seconds) // self.step * self.step
 
     def x(self, seconds: float) -> str:
-        """Return the place of a moment, in seconds since the begin, in the SVG."""
+        """Return the x coordinate in the SVG of a moment, in seconds since the start."""
         return f"{_LEFT + seconds / (self.seconds + self.step) * (_RIGHT - _LEFT):.1f}"
 
 
@@ -226,7 +226,7 @@ def maker_of(maker: Made) -> str:
 
 
 def _y(share: float) -> str:
-    """Return a share's height in the SVG."""
+    """Return the y coordinate of a share in the SVG."""
     return f"{_TOP + (1 - share) * (_BOTTOM - _TOP):.1f}"
 
 

@@ -208,7 +208,7 @@ def evidence_of(call: View, key: str) -> list[str]:
 
 
 class _Call(NamedTuple):
-    """A call that was read; of two, the graver one is the larger, and of equals the earlier."""
+    """A call in the heap of the gravest, ordered by urgency; of equals the earlier is larger."""
 
     urgency: tuple[float, ...]
     place: int
@@ -255,7 +255,7 @@ class _ChosenCalls:
             self._draw(-least.place, least.packed)
 
     def _draw(self, number: int, content: Evaluation | bytes) -> None:
-        """Let chance decide whether a call is in the sample, each alike.
+        """Add a call to the random sample, each with equal chance.
 
         The same calls are drawn each time.
         """
@@ -303,7 +303,7 @@ _WELL: tuple[float, ...] = ()
 
 
 def _urgency(evaluation: Evaluation) -> tuple[float, ...]:
-    """Say how urgently a person should look at a call; empty, the least, for not at all."""
+    """Return how urgently a person should look at a call; empty, the least, for not at all."""
     verdict = outcome(evaluation)
     values = {
         name: score.value for name, score in evaluation.scores.items() if score.value is not None
@@ -318,7 +318,7 @@ def _urgency(evaluation: Evaluation) -> tuple[float, ...]:
 
 
 def _certainty(evaluation: Evaluation) -> tuple[float, float]:
-    """Say how certain it is that something is invented: a contradiction, then a low probability.
+    """Return how certain a hallucination is: a contradiction first, then a low probability.
 
     A judge without probabilities is taken at its word.
     """
@@ -368,7 +368,7 @@ class _Table:
         self._links: Counter[str] = Counter()
 
     def add(self, packed: bytes) -> View:
-        """Add the next call, and return what is shown of it.
+        """Add the next call, and return its view.
 
         After a hundred calls, a piece is compressed.
         """
@@ -386,20 +386,20 @@ class _Table:
         return view
 
     def _end_piece(self) -> None:
-        """Compress the rows of a piece, and begin the next."""
+        """Compress the gathered calls as one piece, and begin the next."""
         # zlib's format, because that of gzip holds the name of a system.
         piece = zlib.compress(b"[%b]" % b",".join(self._piece), _LEVEL)
         self._pieces.append(b64encode(piece).decode("ascii"))
         self._piece = []
 
     def chunks(self) -> list[str]:
-        """Return the compressed pieces of the details, the last one ended."""
+        """Return the details of all calls as compressed pieces."""
         if self._piece:
             self._end_piece()
         return self._pieces
 
     def settings(self, summary: Summary, part: Part | None = None) -> dict[str, Any]:
-        """Gather what the script needs beside the calls.
+        """Return what the page's script needs beside the calls.
 
         Args:
             summary: the figures.
@@ -426,7 +426,7 @@ class _Table:
         }
 
     def _link(self, name: str) -> str:
-        """Name a call as its user does; a name that was there before gets its number.
+        """Return a unique link for a call: its name, numbered where another call has the same.
 
         An empty name becomes `call`.
         """
@@ -438,7 +438,7 @@ class _Table:
         return name
 
     def _row(self, view: View, scores: list[tuple[str, float | str]]) -> list[object]:
-        """Make a line of the index: the table's cells, and what is sorted and filtered by.
+        """Return the line of a call in the index: what the table shows, sorts and filters.
 
         A score without a value has a negative number for the code of why.
         """
@@ -457,14 +457,14 @@ class _Table:
             values,
             bad["none"],
             bad["partial"],
-            _marks(view),
+            _quoted_finding(view),
             int(view["error"] is not None),
             view["id"],
         ]
 
 
-def _marks(call: View) -> str:
-    """Quote the gravest sentence that is not fully supported, and count the others; or nothing."""
+def _quoted_finding(call: View) -> str:
+    """Quote the first sentence that is not fully supported, and count the others; empty without."""
     findings = list(findings_of(call))
     rest = f" +{len(findings) - 1}" if findings[1:] else ""
     if not findings:
