@@ -33,7 +33,7 @@ def make(folder: Path, rows: int, sentences: int) -> None:
 
     generator = random.Random(1)
     evaluator = RagEvaluator("embedded", [Trace()])
-    made = []
+    templates = []
     for number in range(TEMPLATES):
         texts = [
             f"Ferry {number} carries {generator.randrange(900)} people on day {at}."
@@ -41,17 +41,17 @@ def make(folder: Path, rows: int, sentences: int) -> None:
         ]
         response = " ".join([*texts[:2], f"It costs {generator.randrange(90)} pounds."])
         call = RagCall(f"Ferry {number}?", [" ".join(texts)], response)
-        made.append(json.loads(evaluator.evaluate_sync(call).model_dump_json()))
+        templates.append(json.loads(evaluator.evaluate_sync(call).model_dump_json()))
     with (folder / "evals.jsonl").open("w") as evals, (folder / "gold.jsonl").open("w") as gold:
         for number in range(rows):
-            row = dict(made[number % TEMPLATES])
+            row = dict(templates[number % TEMPLATES])
             row |= {"id": f"row {number}", "row_key": generator.randbytes(32).hex()}
             row["metadata"] = {"dataset": f"set {number % 10}"}
             labels = dict(row["labels"])
             for name in ("relevant", "utilized", "supported"):
-                found = labels[f"{name}_probabilities"]
+                chances = labels[f"{name}_probabilities"]
                 labels[f"{name}_probabilities"] = {
-                    key: round(generator.random() * p, 6) for key, p in found.items()
+                    key: round(generator.random() * p, 6) for key, p in chances.items()
                 }
             scores = {name: dict(score) for name, score in row["scores"].items()}
             for score in scores.values():
@@ -61,12 +61,12 @@ def make(folder: Path, rows: int, sentences: int) -> None:
                 if "probability" in score:
                     score["probability"] = round(generator.random(), 6)
             evals.write(json.dumps({**row, "labels": labels, "scores": scores}) + "\n")
-            other = made[generator.randrange(TEMPLATES)]["labels"]
+            other = templates[generator.randrange(TEMPLATES)]["labels"]
             supports = [
                 {**entry, "fully_supported": generator.random() < 0.8}
                 for entry in labels["sentence_support_information"]
             ]
-            keys = [one[0] for one in row["sentences"]["documents"]]
+            keys = [sentence[0] for sentence in row["sentences"]["documents"]]
             labels = {
                 "all_relevant_sentence_keys": generator.sample(
                     keys, generator.randrange(len(keys))
@@ -74,7 +74,9 @@ def make(folder: Path, rows: int, sentences: int) -> None:
                 "all_utilized_sentence_keys": other["all_utilized_sentence_keys"],
                 "sentence_support_information": supports,
             }
-            recorded = {name: one for name, one in row.items() if name not in ("usage", "flags")}
+            recorded = {
+                name: value for name, value in row.items() if name not in ("usage", "flags")
+            }
             gold.write(json.dumps({**recorded, "labels": labels}) + "\n")
 
 
@@ -115,7 +117,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make(folder, options.rows, options.sentences)
-        sizes = " + ".join(f"{one.stat().st_size / 1e6:.0f}" for one in sorted(folder.iterdir()))
+        sizes = " + ".join(f"{path.stat().st_size / 1e6:.0f}" for path in sorted(folder.iterdir()))
         print(f"{options.rows:,} rows of {options.sentences} sentences, {sizes} MB")
         print(f"{'':26}{'seconds':>9}{'CPU s':>9}{'less reading':>14}{'bytes/row':>11}{'CPU':>8}")
         baseline = 0.0

@@ -39,8 +39,8 @@ def read(data: Path) -> dict[str, list[Pair]]:
     for path in sorted((data / "ragbench").glob("*.jsonl.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             labelled = [labelled_from(json.loads(line), splitter) for line in lines]
-        predicted = [evaluator.evaluate_sync(one.call.call) for one in labelled]
-        gold = [Gold(score_labelled(one, [trace])) for one in labelled]
+        predicted = [evaluator.evaluate_sync(row.call.call) for row in labelled]
+        gold = [Gold(score_labelled(row, [trace])) for row in labelled]
         by_set[path.name.split("_")[0]] += match(predicted, gold).pairs
     return dict(by_set)
 
@@ -65,11 +65,11 @@ def errors(
 
 def compared(test: Sequence[Pair], train: Sequence[Pair]) -> dict[str, tuple[str, list[float]]]:
     """Calibrate on some rows; return, by score, the map and the errors before and after."""
-    found = calibrate(train, name="benchmark")
+    calibration = calibrate(train, name="benchmark")
     return {
         name: (
-            found.judges[0].scores[name].method,
-            [*errors(test, name, None), *errors(test, name, found)],
+            calibration.judges[0].scores[name].method,
+            [*errors(test, name, None), *errors(test, name, calibration)],
         )
         for name in CALIBRATED
     }
@@ -93,17 +93,18 @@ def main() -> None:
             else:
                 test = pairs
                 train = [pair for other, own in by_set.items() if other != name for pair in own]
-            for score, (method, found) in compared(test, train).items():
-                sums[score].append(found)
-                print(f"  {name:11}{score:21}{line(found)}  {method}")
-        for score, found in sums.items():
-            mean = [math.fsum(column) / len(found) for column in zip(*found, strict=True)]
+            for score, (method, figures) in compared(test, train).items():
+                sums[score].append(figures)
+                print(f"  {name:11}{score:21}{line(figures)}  {method}")
+        for score, of_sets in sums.items():
+            columns = zip(*of_sets, strict=True)
+            mean = [math.fsum(column) / len(of_sets) for column in columns]
             print(f"  {'mean':11}{score:21}{line(mean)}")
 
 
-def line(found: Sequence[float]) -> str:
+def line(figures: Sequence[float]) -> str:
     """Write the four errors of a score."""
-    rmse, error, after, error_after = found
+    rmse, error, after, error_after = figures
     return f"{rmse:.3f} → {after:.3f}   {error:.3f} → {error_after:.3f}"
 
 

@@ -75,15 +75,15 @@ def coverage(sample: Sampler, truth: float, n: int, samples: int) -> tuple[float
     """Return the coverage of the methods that are used, and their shares."""
     generator = random.Random(n)
     methods: Counter[str] = Counter()
-    held = 0
+    covered = 0
     for _ in range(samples):
         pairs = [sample(generator) for _ in range(n)]
-        found = paired({"score": pairs})["score"].interval
-        assert found is not None
-        methods[found.method] += 1
-        held += found.low <= truth <= found.high
+        interval = paired({"score": pairs})["score"].interval
+        assert interval is not None
+        methods[interval.method] += 1
+        covered += interval.low <= truth <= interval.high
     shares = ", ".join(f"{name} {count / samples:.0%}" for name, count in methods.most_common())
-    return held / samples, shares
+    return covered / samples, shares
 
 
 def peak(pairs: int) -> None:
@@ -136,10 +136,10 @@ def main() -> None:
         peak(arguments.memory)
         return
     generator, pairs = random.Random(7), 1_000
-    scores = {
-        f"score {number}": [(generator.random(), generator.random()) for _ in range(pairs)]
-        for number in range(4)
-    }
+    scores = {}
+    for number in range(4):
+        values = [(generator.random(), generator.random()) for _ in range(pairs)]
+        scores[f"score {number}"] = values
     started, wall = time.process_time(), time.perf_counter()
     paired(scores)
     ours, wall = time.process_time() - started, time.perf_counter() - wall
@@ -149,8 +149,8 @@ def main() -> None:
     print(f"\n{'coverage of 95 % intervals':28} {'n':>4} {'held':>6}  methods")
     for kind, (sample, truth) in KINDS.items():
         for n in SIZES:
-            held, methods = coverage(sample, truth, n, arguments.samples)
-            print(f"{kind:28} {n:4} {held:6.3f}  {methods}", flush=True)
+            share, methods = coverage(sample, truth, n, arguments.samples)
+            print(f"{kind:28} {n:4} {share:6.3f}  {methods}", flush=True)
 
 
 if __name__ == "__main__":

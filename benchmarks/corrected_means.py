@@ -72,11 +72,11 @@ def lines_of(path: Path) -> Iterator[dict[str, Any]]:
 
 def judged(answers: Iterable[Answer], workers: int) -> Rows:
     """Let the default judge label the answers; those without its adherence are left out."""
-    held = list(answers)
+    calls = list(answers)
     evaluator = RagEvaluator("embedded")
-    stream = evaluate_calls([answer.call for answer in held], evaluator, workers=workers)
+    stream = evaluate_calls([answer.call for answer in calls], evaluator, workers=workers)
     rows = []
-    for answer, evaluation in zip(held, stream.collect_sync(), strict=True):
+    for answer, evaluation in zip(calls, stream.collect_sync(), strict=True):
         value = evaluation.scores["adherence"].value
         if value is not None:
             rows.append(LabelledCall(value, float(answer.adherent), answer.conversation))
@@ -105,12 +105,12 @@ def line(name: str, rows: Rows, labels: int, draws: int, method: Callable[..., E
     cells = []
     for judge_mean, population in ((judge, rows), (0.0, unaided)):
         generator = random.Random(20230111)
-        found = [
+        intervals = [
             method(judge_mean, len(rows), generator.sample(population, labels))
             for _ in range(draws)
         ]
-        covered = sum(low <= people <= high for low, high in found)
-        cells.append((covered / draws, fmean(high - low for low, high in found)))
+        covered = sum(low <= people <= high for low, high in intervals)
+        cells.append((covered / draws, fmean(high - low for low, high in intervals)))
     (covers, width), (alone, alone_width) = cells
     return (
         f"{name:34}{len(rows):6,}{people:9.3f}{judge:8.3f}{covers:9.1%}{width:8.3f}"
@@ -134,8 +134,8 @@ def main() -> None:
         if given.judged is not None:
             given.judged.write_text(json.dumps(read))
     sets = {}
-    for name, found in read.items():
-        rows = [LabelledCall(*row) for row in found]
+    for name, judged_rows in read.items():
+        rows = [LabelledCall(*row) for row in judged_rows]
         sets[name] = [row._replace(conversation=place) for place, row in enumerate(rows)]
         if len({row.conversation for row in rows}) < len(rows):
             sets[f"{name}, by conversation"] = rows

@@ -43,18 +43,19 @@ def exchanged(rows: Sequence[dict], seed: int) -> list[dict]:
     of_set: dict[str, list[dict]] = {}
     for row in rows:
         of_set.setdefault(row["_subset"], []).append(row)
-    found = []
+    with_others = []
     for row in rows:
         other = row
         while other["question"] == row["question"] or other["documents"] == row["documents"]:
             other = chosen.choice(of_set[row["_subset"]])
         documents = {name: other[name] for name in ("documents", "documents_sentences")}
-        found.append({**row, **documents})
-    return found
+        with_others.append({**row, **documents})
+    return with_others
 
 
 def patterns(scores: Iterable[Score]) -> set[str]:
-    return {found.pattern for found in diagnose({score.name: score for score in scores})}
+    by_name = {score.name: score for score in scores}
+    return {diagnosis.pattern for diagnosis in diagnose(by_name)}
 
 
 def of_gold(rows: Sequence[dict]) -> Named:
@@ -82,13 +83,13 @@ def of_judge(rows: Sequence[dict]) -> Named:
 
 def table(title: str, named: Named) -> None:
     print(f"\n{title}\n  {'':28}{'rows':>6}" + "".join(f"{name[:16]:>18}" for name in PATTERNS))
-    groups = {
-        name: [row for row in named if row[0] == name] for name in sorted({r[0] for r in named})
-    }
+    groups: dict[str, Named] = {}
+    for row in sorted(named, key=lambda row: row[0]):
+        groups.setdefault(row[0], []).append(row)
     groups["pooled"] = named
     groups["pooled, kept aside"] = [row for row in named if row[1]]
     for name, rows in groups.items():
-        counts = Counter(pattern for *_, found in rows for pattern in found)
+        counts = Counter(pattern for *_, of_row in rows for pattern in of_row)
         shares = "".join(f"{counts[pattern] / len(rows):>18.3f}" for pattern in PATTERNS)
         print(f"  {name:28}{len(rows):6}{shares}")
 

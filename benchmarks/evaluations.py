@@ -61,13 +61,13 @@ def timed(function: Callable[[], Any]) -> tuple[float, Any]:
 def keeping(evaluator: RagEvaluator, rows: int) -> None:
     """Compare what is kept with nothing: memory and a full collection."""
     fresh = [call(number) for number in range(rows)]
-    for one in fresh:  # calls and splitters remember what they worked out
-        evaluator.evaluate_sync(one)
+    for each in fresh:  # calls and splitters remember what they worked out
+        evaluator.evaluate_sync(each)
     base = collection()
     print(f"a full garbage collection without any: {base * 1e3:.1f} ms")
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
-    kept = [evaluator.evaluate_sync(one) for one in fresh]
+    kept = [evaluator.evaluate_sync(each) for each in fresh]
     gc.collect()
     memory = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
@@ -80,16 +80,18 @@ def keeping(evaluator: RagEvaluator, rows: int) -> None:
 def submitting(evaluator: RagEvaluator, rows: int) -> None:
     """Compare the app's own time per submitted call, with 100 kept and with none."""
     calls = [call(number) for number in range(rows)]
-    found: dict[int, list[float]] = {0: [], 100: []}
+    times_by_keep: dict[int, list[float]] = {0: [], 100: []}
     for _ in range(3):
-        for keep, times in found.items():
+        for keep, times in times_by_keep.items():
             with BackgroundEvaluator(evaluator, keep=keep, max_pending=rows) as background:
-                for one in calls:
-                    times.append(timed(lambda one=one, to=background: to.submit(one))[0])
+                for each in calls:
+                    times.append(timed(lambda each=each, to=background: to.submit(each))[0])
                     time.sleep(0.001)  # the app's own work, while the worker evaluates
                 background.flush(600)
-    medians = {keep: statistics.median(times) * 1e6 for keep, times in found.items()}
-    tails = {keep: statistics.quantiles(times, n=100)[98] * 1e6 for keep, times in found.items()}
+    medians = {keep: statistics.median(times) * 1e6 for keep, times in times_by_keep.items()}
+    tails = {
+        keep: statistics.quantiles(times, n=100)[98] * 1e6 for keep, times in times_by_keep.items()
+    }
     print(
         f"submit: keep=0 median {medians[0]:.1f} us, p99 {tails[0]:.0f} us; keep=100 "
         f"{medians[100]:.1f} us, {tails[100]:.0f} us; ratio of medians "
@@ -104,8 +106,8 @@ def summing(evaluations: Evaluations, adds: int) -> None:
     first = tracemalloc.get_traced_memory()[0]
     rounds = max(1, adds // len(evaluations))
     for _ in range(rounds):
-        for one in evaluations:
-            summary.add(one)
+        for evaluation in evaluations:
+            summary.add(evaluation)
     last = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     seconds, _ = timed(lambda: Summary.of(evaluations))

@@ -26,14 +26,14 @@ def binary(share: float, redrawn: float, *, together: bool = False) -> Sampler:
     """Make pairs of 0/1 scores; a share of calls, or of conversations, has its second anew."""
 
     def sample(generator: random.Random, lengths: list[int]) -> list[Values]:
-        made: list[Values] = []
+        pairs: list[Values] = []
         for length in lengths:
             whole = generator.random() < redrawn
             for _ in range(length):
                 before = float(generator.random() < share)
                 anew = whole if together else generator.random() < redrawn
-                made.append((before, float(generator.random() < share) if anew else before))
-        return made
+                pairs.append((before, float(generator.random() < share) if anew else before))
+        return pairs
 
     return sample
 
@@ -42,15 +42,15 @@ def continuous(changed: float = 1.0, between: float = 0.15, within: float = 0.1)
     """Make pairs of which a share differs, by two normal effects: conversation's and call's."""
 
     def sample(generator: random.Random, lengths: list[int]) -> list[Values]:
-        made: list[Values] = []
+        pairs: list[Values] = []
         for length in lengths:
             shared = generator.gauss(0, between)
             for _ in range(length):
                 before = generator.uniform(0.4, 0.6)
                 change = shared + generator.gauss(0, within)
                 after = before + (change if generator.random() < changed else 0)
-                made.append((before, min(1.0, max(0.0, after))))
-        return made
+                pairs.append((before, min(1.0, max(0.0, after))))
+        return pairs
 
     return sample
 
@@ -111,10 +111,10 @@ def main() -> None:
     above = []
     for name, (_, lengths) in DESIGNS.items():
         effective = sum(lengths) ** 2 / sum(length**2 for length in lengths)
-        found = shares(name, samples)
-        cells = "".join(f"{share:11.1%}" for share in found)
+        of_design = shares(name, samples)
+        cells = "".join(f"{share:11.1%}" for share in of_design)
         print(f"{name:32}{sum(lengths):11,}{effective:11.1f}{cells}", flush=True)
-        for share, nominal in zip(found, (0.05, 0.025), strict=False):
+        for share, nominal in zip(of_design, (0.05, 0.025), strict=False):
             if share > nominal + 2 * math.sqrt(nominal * (1 - nominal) / samples):
                 above.append(f"{name} ({share:.1%} for {nominal:.1%})")
     print(f"above the nominal share by two standard errors: {', '.join(above) or 'none'}")

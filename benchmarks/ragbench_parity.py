@@ -73,7 +73,7 @@ class MissingReaderError(Exception):
 
 
 @dataclass
-class Found:
+class FileComparison:
     """Result of one file."""
 
     rows: int = 0
@@ -127,40 +127,40 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
             yield from batch.to_pylist()
 
 
-def compare(labelled: Labelled, found: Found, name: str) -> None:
+def compare(labelled: Labelled, comparison: FileComparison, name: str) -> None:
     """Compare one row's scores with its published columns."""
     as_recorded = score_labelled(labelled, [Trace("ragbench")], raw_keys=True)
     cleaned = score_labelled(labelled, [Trace("ragbench")])
-    found.rows += 1
+    comparison.rows += 1
     compared = 0
     wrong = []
     for score, column in COLUMNS.items():
         published, value = labelled.published.get(column), as_recorded.scores[score].value
         reason = as_recorded.scores[score].unscored
         if published is None:
-            found.excepted[f"{column} has no value"] += 1
+            comparison.excepted[f"{column} has no value"] += 1
         elif value is None:
             if reason in NOT_SCORED:
-                found.excepted[str(reason)] += 1
+                comparison.excepted[str(reason)] += 1
             else:
                 wrong.append(f"{column} {published} published, not scored ({reason})")
         else:
             compared += 1
-            found.largest = max(found.largest, abs(value - published))
+            comparison.largest = max(comparison.largest, abs(value - published))
             if abs(value - published) > TOLERANCE:
                 wrong.append(f"{column} {published} published, {value} scored")
     apart = _apart(labelled, cleaned)
     if compared and not wrong:
-        found.equal += 1
+        comparison.equal += 1
         if apart:
-            found.cleaned_differ += 1
-            found.cleaned_largest = max(found.cleaned_largest, apart)
+            comparison.cleaned_differ += 1
+            comparison.cleaned_largest = max(comparison.cleaned_largest, apart)
             odd = _odd(labelled.labelling.labels, cleaned.labels)
-            found.odd.update(odd)
+            comparison.odd.update(odd)
             if not odd:
                 wrong.append(f"with keys cleaned off by {apart}, but no key is odd")
     if wrong:
-        found.differ.append(f"{name}: {'; '.join(wrong)}")
+        comparison.differ.append(f"{name}: {'; '.join(wrong)}")
 
 
 def _apart(labelled: Labelled, evaluation: Evaluation) -> float:
@@ -173,20 +173,20 @@ def _apart(labelled: Labelled, evaluation: Evaluation) -> float:
     return largest if largest > TOLERANCE else 0.0
 
 
-def _odd(written: Labels | None, cleaned: Labels | None) -> set[str]:
+def _odd(recorded: Labels | None, cleaned: Labels | None) -> set[str]:
     """Say what is odd about the lists that scores are made of."""
     odd: set[str] = set()
-    if written is None or cleaned is None:
+    if recorded is None or cleaned is None:
         return odd
     for name in (
         "all_relevant_sentence_keys",
         "all_utilized_sentence_keys",
         "unsupported_response_sentence_keys",
     ):
-        recorded, kept = getattr(written, name) or (), getattr(cleaned, name) or ()
-        if len(set(recorded)) < len(recorded):
+        keys, kept = getattr(recorded, name) or (), getattr(cleaned, name) or ()
+        if len(set(keys)) < len(keys):
             odd.add("repeated")
-        for key in recorded:
+        for key in keys:
             if key not in kept:
                 odd.add(
                     "with a dot or the like" if key.strip(" .,`") in kept else "no such sentence"
@@ -194,38 +194,39 @@ def _odd(written: Labels | None, cleaned: Labels | None) -> set[str]:
     return odd
 
 
-def check(path: Path, splitter: Punkt, parts: Counter[str]) -> Found | None:
+def check(path: Path, splitter: Punkt, parts: Counter[str]) -> FileComparison | None:
     """Compare all rows of a file; None where it holds none of RAGBench's."""
-    found = Found()
+    comparison = FileComparison()
     for number, content in enumerate(rows_of(path), 1):
         if not any(column in content for column in COLUMNS.values()):
             if number == 1:
                 return None
-            found.unreadable.append(f"row {number}: has no published score")
+            comparison.unreadable.append(f"row {number}: has no published score")
             continue
         try:
             labelled = labelled_from(content, splitter)
         except InputError as error:
-            found.unreadable.append(f"row {number}: {error}")
+            comparison.unreadable.append(f"row {number}: {error}")
             continue
         parts[str(content.get("dataset_name", "rows without dataset_name"))] += 1
-        compare(labelled, found, f"row {number} (id {content.get('id')})")
-    return found
+        compare(labelled, comparison, f"row {number} (id {content.get('id')})")
+    return comparison
 
 
-def tell(name: str, found: Found) -> None:
+def tell(name: str, comparison: FileComparison) -> None:
     """Print one line per file, and below it what differs and why."""
-    odd = ", ".join(f"{what} {count}" for what, count in found.odd.most_common())
-    with_cleaned = f"{found.cleaned_differ} differ" + (
-        f" by ≤ {found.cleaned_largest:.3f} (keys: {odd})" if found.cleaned_differ else ""
+    odd = ", ".join(f"{what} {count}" for what, count in comparison.odd.most_common())
+    with_cleaned = f"{comparison.cleaned_differ} differ" + (
+        f" by ≤ {comparison.cleaned_largest:.3f} (keys: {odd})" if comparison.cleaned_differ else ""
     )
     print(
-        f"{name}: {found.rows} rows, {found.equal} equal, largest error {found.largest:.1e}; "
+        f"{name}: {comparison.rows} rows, {comparison.equal} equal, "
+        f"largest error {comparison.largest:.1e}; "
         f"keys cleaned: {with_cleaned}"
     )
-    for why, count in found.excepted.most_common():
+    for why, count in comparison.excepted.most_common():
         print(f"    not compared: {why} ({count} values)")
-    for what, lines in (("differs", found.differ), ("cannot be read", found.unreadable)):
+    for what, lines in (("differs", comparison.differ), ("cannot be read", comparison.unreadable)):
         for line in lines[:SHOWN]:
             print(f"    {what}: {line}")
         if len(lines) > SHOWN:
@@ -239,8 +240,12 @@ def files_in(folder: Path) -> list[Path]:
         for path in sorted(folder.rglob("*"))
         if path.name.endswith(ENDINGS)
         and path.is_file()
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+        and not _is_hidden(path.relative_to(folder))
     ]
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -251,10 +256,10 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, required=True, help="folder of RAGBench's files")
     folder: Path = parser.parse_args(words).data
     splitter, started = Punkt(), time.perf_counter()
-    total, parts, broken = Found(), Counter[str](), 0
+    total, parts, broken = FileComparison(), Counter[str](), 0
     for path in files_in(folder):
         try:
-            found = check(path, splitter, parts)
+            comparison = check(path, splitter, parts)
         except MissingReaderError as error:
             print(error, file=sys.stderr)
             return 2
@@ -262,17 +267,17 @@ def main(words: Sequence[str] | None = None) -> int:
             print(f"{path.relative_to(folder)}: cannot be read: {error}")
             broken += 1
             continue
-        if found is None:
+        if comparison is None:
             print(f"{path.relative_to(folder)}: holds no rows with published scores, left out")
             continue
-        tell(str(path.relative_to(folder)), found)
-        broken += len(found.unreadable)
-        total.rows += found.rows
-        total.equal += found.equal
-        total.largest = max(total.largest, found.largest)
-        total.cleaned_differ += found.cleaned_differ
-        total.excepted += found.excepted
-        total.differ += found.differ
+        tell(str(path.relative_to(folder)), comparison)
+        broken += len(comparison.unreadable)
+        total.rows += comparison.rows
+        total.equal += comparison.equal
+        total.largest = max(total.largest, comparison.largest)
+        total.cleaned_differ += comparison.cleaned_differ
+        total.excepted += comparison.excepted
+        total.differ += comparison.differ
     if not total.rows:
         print(f"no rows with published scores in {folder}", file=sys.stderr)
         return 2

@@ -69,18 +69,18 @@ def measure(evals: Path, page: Path) -> dict[str, float]:
 
 def in_browser(pages: list[Path]) -> None:
     """Print the load event of each page, and the time to open and to search its calls."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    chromium = next(filter(None, map(shutil.which, BROWSERS)), None)
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        found = None
-    if found is None:
+        chromium = None
+    if chromium is None:
         print("no playwright or no chromium on PATH: load times were not measured")
         return
     print(f"\n{'calls':>8} {'load event':>11} {'open a call':>12} {'search all texts':>17}")
     with sync_playwright() as playwright:
         flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        browser = playwright.chromium.launch(executable_path=found, args=flags)
+        browser = playwright.chromium.launch(executable_path=chromium, args=flags)
         for path in pages:
             loads, opens, searches = [], [], []
             for _ in range(3):
@@ -146,11 +146,11 @@ def main() -> None:
                     file.write(f"{line}\n")
             command = [sys.executable, __file__, "--one", str(evals), str(page)]
             done = subprocess.run(command, check=True, capture_output=True, text=True)
-            found = json.loads(done.stdout)
-            write = found["write"]
+            took = json.loads(done.stdout)
+            write = took["write"]
             print(
-                f"{calls:>10,}{found['read']:>10.2f}{write:>10.2f}{write / found['read']:>10.2f}"
-                f"{found['wall']:>10.2f}{found['rss']:>10.0f}{found['bytes'] / 1e6:>10.2f}"
+                f"{calls:>10,}{took['read']:>10.2f}{write:>10.2f}{write / took['read']:>10.2f}"
+                f"{took['wall']:>10.2f}{took['rss']:>10.0f}{took['bytes'] / 1e6:>10.2f}"
             )
             pages.append(page)
         in_browser(pages)

@@ -37,7 +37,7 @@ from rag_eval_integrations.records import (
 
 if TYPE_CHECKING:
     from rag_eval_integrations.evaluations import Comparison
-    from rag_eval_integrations.evaluations.comparison import Source
+    from rag_eval_integrations.evaluations._pairing import Source
 publish(__name__, ["assert_scores"])
 
 Reply = str | Completion | Exception

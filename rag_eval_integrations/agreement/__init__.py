@@ -5,6 +5,7 @@
 matching               predicted rows + gold rows ─▶ pairs
 _table                 pairs ─▶ rows of numbers: scores, and labels sentence by sentence
 _statistics, figures   columns ─▶ statistics ─▶ figures with intervals, and curves ─▶ JSON
+_provenance            one maker per score and side
 levels                 scores against a human's ratings
 compare                `agree`: scores and labels against gold, baselines, all figures
 _cascades              the curve of a cascade

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
+from rag_eval_integrations.agreement._provenance import check_one_predictor
 from rag_eval_integrations.agreement._table import Row, Table
-from rag_eval_integrations.agreement.compare import ADHERENCE, check_one_predictor, score_blocks
+from rag_eval_integrations.agreement.compare import ADHERENCE, score_blocks
 from rag_eval_integrations.agreement.figures import Group, figures_of, mean_over
 from rag_eval_integrations.agreement.matching import Pair
 from rag_eval_integrations.errors import ConfigurationError, whole_number
@@ -57,7 +58,7 @@ def cascade_curve(
 def cascade_of(
     table: Table, second: Iterable[Row], *, steps: int = STEPS
 ) -> tuple[CascadePoint, ...]:
-    """Compute the curve of a table, as `cascade_curve` does of pairs."""
+    """Compute the curve of a table; `cascade_curve` takes pairs."""
     whole_number("steps", steps)
     check_one_predictor(table.predicted)
     asked = _rows_for(table, second)
@@ -68,7 +69,7 @@ def cascade_of(
 
 
 def _rows_for(table: Table, judged: Iterable[Row]) -> list[Row]:
-    """Put the second judge's rows in the table's order; the last one of a `row_key` counts."""
+    """Return the second judge's rows in the table's order; of equal keys the last counts."""
     by_key = {row.row_key: row for row in judged}
     keys = [row.row_key for row in table.predicted]
     missing = sum(key not in by_key for key in keys)
@@ -81,7 +82,7 @@ def _rows_for(table: Table, judged: Iterable[Row]) -> list[Row]:
 
 
 def _point(table: Table, asked: Sequence[Row], chosen: Sequence[int]) -> CascadePoint:
-    """Compute the point at which some rows are passed on to the second judge."""
+    """Compute the cascade that passes the chosen rows on to the second judge."""
     rows, usage = list(table.predicted), Usage()
     for place in sorted(chosen):
         rows[place] = asked[place]

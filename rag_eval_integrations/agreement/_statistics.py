@@ -43,7 +43,7 @@ class Places(NamedTuple):
 
     @classmethod
     def of_groups(cls, sizes: Sequence[int]) -> Places:
-        """Make the places of observations that are listed row by row, so many of each."""
+        """Return the places of observations listed row by row, `sizes[i]` of them in row i."""
         return cls(np.repeat(np.arange(len(sizes)), np.array(sizes, int)), len(sizes))
 
     def spread(self, values: Array | None = None) -> Array:
@@ -59,7 +59,7 @@ def exact_sum(values: Array) -> float:
 def _of_sums(
     value: float | None, rows: int, columns: Sequence[Array], formula: Callable[..., Array]
 ) -> Statistic:
-    """Make the statistic that is a formula of the sums of columns over rows."""
+    """Make a statistic from a formula of the columns' sums over rows."""
     stacked = np.array(columns, "f8")
     # Not by `@`, whose library starts threads that cost more than they save.
     return Statistic(
@@ -192,9 +192,9 @@ def _pearson_of_sums(n: Array, x: Array, y: Array, xx: Array, yy: Array, xy: Arr
 def _first_order(
     value: float | None, shares: Callable[[], Array], places: Places, low: float = -1.0
 ) -> Statistic:
-    """Make a statistic in [low, 1] that is redrawn to first order, from each observation's share.
+    """Make a statistic in [low, 1] whose draws are estimated from each observation's influence.
 
-    The shares (Hampel's influence function, 1974) are summed on Fisher's z scale (1921), so that
+    The influences (`shares`; Hampel, 1974) are summed on Fisher's z scale (1921), so that
     an interval near an end of the range is asymmetric and stays within the range.
     """
     rows = int(np.count_nonzero(places.spread()))
@@ -206,7 +206,7 @@ def _first_order(
     column = places.spread(shares())
 
     def on_draws(weights: Array) -> Array:
-        """Estimate the statistic on each draw from the rows' shares of its change."""
+        """Estimate the statistic on each draw from the rows' influences."""
         moved = math.atanh(centred) + np.einsum("dr,r->d", weights, column) * stretch / room
         return 1 - (1 - np.tanh(moved)) / stretch
 

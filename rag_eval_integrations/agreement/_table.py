@@ -23,6 +23,7 @@ from rag_eval_integrations.records import (
     Evaluation,
     JudgeInfo,
     Labels,
+    Score,
     Sentence,
     Sentences,
     Usage,
@@ -33,7 +34,7 @@ DOCUMENTS, RESPONSE = 1, 2
 
 
 class LabelMarks(NamedTuple):
-    """One side's labels as a mark on each sentence."""
+    """One side's labels as boolean arrays, one entry per sentence."""
 
     sentences: tuple[int, int]
     """Hashes of keys and texts of the document sentences, and of those of the response; good within
@@ -90,7 +91,7 @@ class LabelMarks(NamedTuple):
             ),
             frozenset(labels.unasked_keys) & {UTILIZED, SUPPORTING},
             {
-                kind: np.array([chances.get(key) for key in keys], "f8")
+                kind: _in_order(chances, keys)
                 for kind, (chances, keys) in given.items()
                 if chances is not None
             },
@@ -99,9 +100,14 @@ class LabelMarks(NamedTuple):
 
 
 def _marked(keys: Sequence[str], chosen: Iterable[str]) -> Array:
-    """Return for each key whether it is chosen."""
+    """Mark the chosen keys: a boolean per key."""
     known = set(chosen)
     return np.array([key in known for key in keys], bool)
+
+
+def _in_order(chances: Mapping[str, float], keys: Sequence[str]) -> Array:
+    """Return the probability of each key, NaN where there is none."""
+    return np.array([chances.get(key) for key in keys], "f8")
 
 
 def _hash_of(sentences: Sequence[Sentence]) -> int:
@@ -172,7 +178,7 @@ class KeyCounts(NamedTuple):
 
 
 class ScoreRow(NamedTuple):
-    """What is kept of a score."""
+    """The numbers of a score, and who made it."""
 
     value: float | None
     probability: float | None
@@ -184,9 +190,24 @@ class ScoreRow(NamedTuple):
     """Method of its estimate; None where it has none."""
     by: By
 
+    @classmethod
+    def of(cls, score: Score) -> ScoreRow:
+        """Reduce a score to its numbers."""
+        estimate = score.estimate
+        return cls(
+            score.value,
+            score.probability,
+            None if estimate is None else estimate.value,
+            score.raw,
+            score.scale,
+            score.method,
+            None if estimate is None else estimate.method,
+            _interned(score.by),
+        )
 
-_shared: Callable[[Any], Any] = lru_cache(4096)(lambda record: record)
-"""Return the one record that stands for all equal ones, of which there are few."""
+
+_interned: Callable[[Any], Any] = lru_cache(4096)(lambda record: record)
+"""Intern equal records, of which there are few."""
 
 
 class Row(NamedTuple):
@@ -216,32 +237,18 @@ class Row(NamedTuple):
     def of(cls, evaluation: Evaluation, gold: Gold | Pair | None = None, *, number: int = 0) -> Row:
         """Reduce an evaluation, and the gold row that it is part of."""
         own, about, labels = evaluation, gold or Gold(evaluation), evaluation.labels
-        scores = {
-            name: ScoreRow(
-                score.value,
-                score.probability,
-                None if made is None else made.value,
-                score.raw,
-                score.scale,
-                score.method,
-                None if made is None else made.method,
-                _shared(score.by),
-            )
-            for name, score in own.scores.items()
-            for made in (score.estimate,)
-        }
         return cls(
             number,
             own.id,
             own.row_key,
             own.question,
             own.response,
-            scores,
+            {name: ScoreRow.of(score) for name, score in own.scores.items()},
             None if labels is None else LabelMarks.of(labels, own.sentences),
             None if labels is None else labels.adherence_by_words(),
-            _shared(own.judge),
+            _interned(own.judge),
             own.fingerprint,
-            _shared(own.usage),
+            _interned(own.usage),
             own.flags,
             about.dataset,
             about.human,
@@ -266,14 +273,14 @@ class Compared(NamedTuple):
     gold: Array
 
     def some(self, chosen: Array) -> Compared:
-        """Return the rows that are marked."""
+        """Return the marked rows."""
         places = self.places._replace(rows=self.places.rows[chosen])
         return Compared(self.name, places, self.predicted[chosen], self.gold[chosen])
 
 
 @dataclass(frozen=True)
 class Table:
-    """Matched rows, of which columns are taken."""
+    """The matched rows of both sides, with their scores as columns."""
 
     predicted: Sequence[Row]
     gold: Sequence[Row]
@@ -306,8 +313,11 @@ class Table:
 
     def take(self, places: Sequence[int]) -> Table:
         """Return some rows, in this order."""
-        sides = self.predicted, self.gold, self.keys
-        return Table(*([side[place] for place in places] for side in sides))  # type: ignore[arg-type]
+        return Table(
+            [self.predicted[place] for place in places],
+            [self.gold[place] for place in places],
+            [self.keys[place] for place in places],
+        )
 
     def ordered(self) -> Table:
         """Sort the rows, so that draws do not depend on the order of the files."""
@@ -328,7 +338,7 @@ class Table:
         return [name for name in names_of(self.predicted) if name in gold]
 
     def compared(self, name: str) -> Compared:
-        """Take the rows in which a score has a value on both sides."""
+        """Return the rows in which a score has a value on both sides."""
         predicted, gold = (column(side, name) for side in (self.predicted, self.gold))
         known = ~(np.isnan(predicted) | np.isnan(gold))
         places = Places(np.flatnonzero(known), len(self))
@@ -339,7 +349,7 @@ class Table:
         return [row.human for row in self.gold]
 
     def items(self, kind: str) -> tuple[Array, Array, Places]:
-        """List the items of a kind: number of each, whether it is positive, and its row."""
+        """Return the items of a kind in columns: number, whether positive in gold, and row."""
         none = np.empty(0), np.empty(0, bool)
         rows = [row.items.get(kind, none) for row in self.keys]
         scores, positive = zip(none, *rows, strict=True)
@@ -357,6 +367,6 @@ def column(
     name: str,
     number: Literal["value", "probability", "estimate", "raw"] = "value",
 ) -> Array:
-    """Take one number of a score of every row; NaN where there is none."""
+    """Return one number of a score per row; NaN where there is none."""
     scores = (row.scores.get(name) for row in rows)
     return np.array([score and getattr(score, number) for score in scores], "f8")

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rag_eval_integrations.agreement._provenance import check_one_provenance
 from rag_eval_integrations.agreement._statistics import Array, exact_sum
 from rag_eval_integrations.agreement._table import Row, Table
-from rag_eval_integrations.agreement.compare import check_one_provenance
 from rag_eval_integrations.agreement.figures import calibration_error
 from rag_eval_integrations.agreement.matching import Pair
 from rag_eval_integrations.errors import ConfigurationError
@@ -103,13 +103,7 @@ def calibration_of(table: Table, *, name: str, target_error: float = TARGET_ERRO
             "gold", len(table), "rows, and none has TRACe scores on both sides"
         )
     (used, baseline), *_ = formulas
-    judges = tuple(
-        JudgeMaps(
-            **dict(zip(_JUDGE, by, strict=True)),
-            scores={score: _fitted(rows, target_error) for score, rows in of.items()},
-        )
-        for by, of in samples.items()
-    )
+    judges = tuple(_judge_maps(judge, of, target_error) for judge, of in samples.items())
     maps = [
         (score if len(judges) == 1 else f"{judge} {score}", fitted)
         for judge in judges
@@ -126,6 +120,12 @@ def calibration_of(table: Table, *, name: str, target_error: float = TARGET_ERRO
         target_error=target_error,
         judges=judges,
     )
+
+
+def _judge_maps(judge: _Judge, samples: Mapping[str, _Sample], target_error: float) -> JudgeMaps:
+    """Fit a judge's maps, one per score."""
+    maps = {score: _best_map(sample, target_error) for score, sample in samples.items()}
+    return JudgeMaps(**dict(zip(_JUDGE, judge, strict=True)), scores=maps)
 
 
 def check_enough(gold: Sequence[Row], target_error: float) -> None:
@@ -158,13 +158,13 @@ def _too_few(questions: int, needed: int, target_error: float) -> str:
 
 
 def _refusal(rows: int, why: Mapping[str, str]) -> ConfigurationError:
-    """Make the error for a calibration of which no score can be mapped."""
+    """Return the error for gold rows that are too few to calibrate any score."""
     each = "; ".join([f"{score}: {words}" for score, words in why.items()])
     return ConfigurationError("gold", f"{rows} rows", f"are too few for a calibration: {each}")
 
 
 def _samples(table: Table) -> dict[_Judge, dict[str, _Sample]]:
-    """Collect what is fitted: by judge, model and versions, then by score.
+    """Collect the rows to fit: by judge, model and versions, then by score.
 
     A score's estimate where it has one, else its value. Retrievals alone and empty cases of the
     formulas are left out; scores that a calibration made are refused.
@@ -197,16 +197,17 @@ def _samples(table: Table) -> dict[_Judge, dict[str, _Sample]]:
             of = rows.setdefault(judge, {}).setdefault(name, [])
             words = row.words if name == "adherence" else None
             of.append((mapped, words, score.estimator or "labels", gold, number[digests[place]]))
-    return {
-        judge: {name: _of_one_estimator(of) for name, of in by_name.items()}
-        for judge, by_name in rows.items()
-    }
+    samples: dict[_Judge, dict[str, _Sample]] = {}
+    for maker, by_name in rows.items():
+        samples[maker] = {name: _sample_of(of_name) for name, of_name in by_name.items()}
+    return samples
 
 
-def _of_one_estimator(rows: Sequence[tuple[Any, ...]]) -> _Sample:
-    """Leave out rows without an estimate, if others have one: there, an empty case decides.
+def _sample_of(rows: Sequence[tuple[Any, ...]]) -> _Sample:
+    """Keep the rows of the most frequent estimator; rows without one only if no row has one.
 
-    Where a local model's estimates of relevance are of two kinds, by language, the commoner counts.
+    A row has no estimate in an empty case of the formulas. A local model's estimates of relevance
+    are of two kinds, by language.
     """
     scores, words, estimators, gold, questions = zip(*rows, strict=True)
     kinds = sorted({*estimators} - {"labels"})
@@ -235,7 +236,7 @@ def needed_questions(gold: Array, target_error: float) -> int:
     return max(LEAST_QUESTIONS, math.ceil(_PARAMETERS * variance / target_error**2 - 1e-9))
 
 
-def _fitted(rows: _Sample, target_error: float) -> ScoreMap:
+def _best_map(rows: _Sample, target_error: float) -> ScoreMap:
     """Fit the map with the least cross-validated error; identity if none is better.
 
     Identity, too, with too few questions or a gold score that never differs; mixtures with the
@@ -296,7 +297,7 @@ def _fit(method: Method, rows: _Sample) -> ScoreMap:
 
 
 def _held_out(method: Method, rows: _Sample) -> Array:
-    """Map every row by a fit to the rows of the other folds; a question's rows share a fold."""
+    """Map each row by a fit to the other folds; a question's rows share a fold."""
     folds = np.unique(rows.questions, return_inverse=True)[1] % FOLDS
     mapped = np.empty(len(folds))
     for fold in np.unique(folds):
@@ -313,7 +314,7 @@ def _rmse(rows: _Sample, scores: Array) -> float:
 
 
 def _is_better(rows: _Sample, scores: Array, than: Array) -> bool:
-    """Tell whether the losses are lower by more than one standard error, over questions."""
+    """Tell whether scores have lower losses by more than one standard error, over questions."""
     gains = (than - rows.gold) ** 2 - (scores - rows.gold) ** 2
     by_question = np.bincount(rows.questions, gains)[np.unique(rows.questions)]
     return bool(by_question.mean() > by_question.std(ddof=1) / math.sqrt(len(by_question)))
@@ -376,9 +377,9 @@ def _weights(columns: Sequence[Array], gold: Array) -> list[float]:
 
 
 def _newton(design: Array, gold: Array, free: Array) -> tuple[float, list[float]]:
-    """Minimise over the free parameters, with halved steps; the others are 0.
+    """Minimise the penalised log loss over the free parameters by Newton's method, halving steps.
 
-    What is minimised is the log loss and a ridge penalty for leaving 0, or of the first weight 1.
+    The other parameters are 0. The ridge penalty draws the first weight to 1 and the others to 0.
 
     Args:
         design: a row of ones, and the log-odds of each column.
@@ -447,7 +448,9 @@ def isotonic(scores: Array, gold: Array, most: int = MOST_KNOTS) -> tuple[tuple[
             level = levels.pop().with_next(level)
         levels.append(level)
     while len(levels) > most:
-        pair = min(range(len(levels) - 1), key=lambda i: (_joining(levels[i], levels[i + 1]), i))
+        pair = min(
+            range(len(levels) - 1), key=lambda i: (_merging_cost(levels[i], levels[i + 1]), i)
+        )
         levels[pair : pair + 2] = [levels[pair].with_next(levels[pair + 1])]
     knots: list[tuple[float, float]] = []
     for level in levels:
@@ -460,6 +463,6 @@ def isotonic(scores: Array, gold: Array, most: int = MOST_KNOTS) -> tuple[tuple[
     return tuple(knots)
 
 
-def _joining(level: _Level, other: _Level) -> float:
-    """Return by how much the sum of squares grows where two levels become one."""
+def _merging_cost(level: _Level, other: _Level) -> float:
+    """Return by how much the sum of squares grows when two levels are merged."""
     return level.n * other.n / (level.n + other.n) * (level.mean - other.mean) ** 2

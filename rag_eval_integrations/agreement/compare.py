@@ -6,8 +6,7 @@ pooled over RAGBench's sets but .56 within them. Compare judges by the mean over
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import combinations
@@ -16,16 +15,21 @@ from typing import NamedTuple
 import numpy as np
 
 from rag_eval_integrations.agreement import _statistics as statistics
+from rag_eval_integrations.agreement._provenance import (
+    NOBODY,
+    Makers,
+    Provenance,
+    check_one_predictor,
+    check_one_provenance,
+)
 from rag_eval_integrations.agreement._statistics import Array, Places, Statistic, cells_of
 from rag_eval_integrations.agreement._table import (
     RESPONSE,
     Compared,
     KeyCounts,
     Row,
-    ScoreRow,
     Table,
     column,
-    names_of,
 )
 from rag_eval_integrations.agreement.figures import (
     RESAMPLES,
@@ -42,118 +46,8 @@ from rag_eval_integrations.agreement.figures import (
 from rag_eval_integrations.agreement.levels import human_figures
 from rag_eval_integrations.agreement.matching import BASELINE_COLUMNS, Joined, Matched, Pair
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records import JudgeInfo
-from rag_eval_integrations.records._shown import LEXICAL
 
 ADHERENCE = "adherence"
-Provenance = Mapping[str, str | int | None]
-"""Provenance of a score: `formulas`, `relevance_baseline`, `method` and others, by name."""
-_FORMULAS = ("formulas", "relevance_baseline")
-_PREDICTED = (
-    "method",
-    "judge",
-    "model",
-    "judge_version",
-    "prompt_version",
-    *_FORMULAS,
-    "calibration",
-)
-# Gold is often annotated by several people or models (RAGBench: gpt-4o for some data sets,
-# gpt-4-turbo for others), so they are reported and not refused.
-_GOLD = ("method", "judge", "prompt_version", *_FORMULAS)
-
-
-# --- One provenance of every score
-
-
-def check_one_provenance(table: Table) -> dict[str, Provenance]:
-    """Check that each score was made in one way on each side, with the same formulas.
-
-    Returns:
-        By score name: `formulas`, `relevance_baseline`, and the predicted side's `method`.
-
-    Raises:
-        ConfigurationError: a field of the provenance differs; names the score, the side and the
-            field.
-    """
-    provenance: dict[str, Provenance] = {}
-    for name in table.names():
-        rows = table.compared(name).places.rows.tolist()
-        if not rows:
-            continue
-        predicted = _predictor([table.predicted[row] for row in rows], name)
-        scores = [table.gold[row].scores[name] for row in rows]
-        gold = _single_provenance(scores, name, "gold", _GOLD)
-        for part in _FORMULAS:
-            if predicted[part] != gold[part]:
-                raise ConfigurationError(
-                    part,
-                    predicted[part],
-                    f"was used for `{name}` of the predicted rows, and {gold[part]!r} for that of"
-                    " the gold rows; score both sides with the same formulas",
-                )
-        provenance[name] = {field: predicted[field] for field in (*_FORMULAS, "method")}
-    return provenance
-
-
-def check_one_predictor(rows: Sequence[Row]) -> None:
-    """Check that each predicted score was made in one way, for comparisons without gold scores.
-
-    The rows of a cascade may come from any of its judges.
-
-    Raises:
-        ConfigurationError: a field of the provenance differs; names the score and the field.
-    """
-    for name in names_of(rows):
-        scored = [row for row in rows if name in row.scores and row.scores[name].value is not None]
-        if scored:
-            _predictor(scored, name)
-
-
-def _predictor(rows: Iterable[Row], name: str) -> Provenance:
-    """Return the provenance of a predicted score; of a cascade, that of all of its judges.
-
-    Refuses a cascade in some rows only, and formulas that differ; what else differs is joined by
-    "or".
-    """
-    by_part: dict[str | None, list[ScoreRow]] = {}
-    for row in rows:
-        by_part.setdefault(row.part, []).append(row.scores[name])
-    makers = [
-        _single_provenance(scores, name, "predicted", _PREDICTED) for scores in by_part.values()
-    ]
-    if len(makers) > 1 and None in by_part:
-        raise ConfigurationError(
-            "judge", name, "comes from a cascade in some predicted rows and not in others"
-        )
-    provenance: dict[str, str | int | None] = {}
-    for part in _PREDICTED:
-        first, *others = dict.fromkeys(maker[part] for maker in makers)
-        if others and part in _FORMULAS:
-            raise ConfigurationError(
-                part, others[0], f"was used for `{name}` of some predicted rows only"
-            )
-        provenance[part] = " or ".join(map(str, (first, *others))) if others else first
-    return provenance
-
-
-def _single_provenance(
-    scores: Iterable[ScoreRow], name: str, side: str, parts: Sequence[str]
-) -> Provenance:
-    """Return how the rows of a side were scored; refuse rows made in several ways."""
-    distinct = dict.fromkeys((score.method, score.by) for score in scores)
-    makers = [(method, by.comparable()) for method, by in distinct]
-    provenance = {}
-    for part in parts:
-        of = (method if part == "method" else getattr(by, part) for method, by in makers)
-        provenance[part], *others = dict.fromkeys(of)
-        if others:
-            raise ConfigurationError(
-                part,
-                [provenance[part], *others],
-                f"differ within `{name}` of the {side} rows; compare rows of one kind at a time",
-            )
-    return provenance
 
 
 # --- Scores
@@ -170,7 +64,7 @@ def score_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
 
 
 def _estimate_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
-    """Compute the same statistics of the estimates that stand beside the predicted values.
+    """Compute the statistics of the estimates beside the predicted values.
 
     An estimate is compared with gold's estimate, which another run has, or with its value. Where
     one row of a score has estimates, the value stands for those that are missing: it has none in
@@ -206,16 +100,16 @@ def _adherence(table: Table, rows: Compared) -> Block:
         "auroc": statistics.auroc(_hallucination_scores(table, rows), positive, places),
     }
     cells = _cells_by_row(rows.predicted == 0, positive, places)
-    return _of_verdicts(cells, len(rows.gold), figures)
+    return _verdict_block(cells, len(rows.gold), figures)
 
 
 def _cells_by_row(flagged: Array, positive: Array, places: Places) -> Array:
-    """Count for each row what is tp, fp, fn and tn, a line each."""
+    """Count the tp, fp, fn and tn of each row: an array with a line per cell."""
     return np.array([places.spread(cell) for cell in statistics.cells_of(flagged, positive)])
 
 
-def _of_verdicts(cells: Array, n: int, figures: Mapping[str, Statistic], **more: int) -> Block:
-    """Count what gold and the judge say yes to, and compute the yes/no statistics."""
+def _verdict_block(cells: Array, n: int, figures: Mapping[str, Statistic], **more: int) -> Block:
+    """Make the block of yes/no verdicts: counts of positives, alarms and hits, and statistics."""
     right, false, missed, _ = (int(count) for count in cells.sum(axis=1))
     counts = {"n": n, "positives": right + missed, "flagged": right + false, "right": right, **more}
     names = "precision", "recall", "f1", "kappa"
@@ -263,11 +157,11 @@ def _key_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
             figures["auroc"] = statistics.clustered_auroc(scores, positive, places)
             # Reported, because a judge need not give probabilities for every row.
             counts["auroc_n"] = figures["auroc"].rows
-        yield ("keys", kind), _of_verdicts(cells, n, figures, **counts)
+        yield ("keys", kind), _verdict_block(cells, n, figures, **counts)
         lengths, positive, places = table.items(f"{own} length")
         # The longer, the likelier relevant or unsupported.
         ordered = (-lengths if kind == "supported" else lengths), positive ^ swapped, places
-        trivial = _trivial(cells, n, *ordered, statistics.clustered_auroc)
+        trivial = _trivial_verdicts(cells, n, *ordered, statistics.clustered_auroc)
         for name, of_name in zip(("constant", "sentence_length"), trivial, strict=False):
             yield ("key_baselines", name, kind), of_name
 
@@ -311,27 +205,27 @@ def _trivial_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
         responses = [table.predicted[row].response or "" for row in places.rows]
         items = np.array([len(response) for response in responses]), not_adherent(rows), places
         cells = _cells_by_row(rows.predicted == 0, *items[1:])
-        trivial = _trivial(cells, n, *items, statistics.auroc)
+        trivial = _trivial_verdicts(cells, n, *items, statistics.auroc)
         for baseline, block in zip(("constant", "response_length"), trivial, strict=False):
             yield ("baselines", baseline, name), block
 
 
-def _trivial(
+def _trivial_verdicts(
     cells: Array, n: int, lengths: Array, positive: Array, places: Places, auroc: _Auroc
 ) -> Iterator[Block]:
-    """Yield the yes/no statistics of flagging every item, and as many as the judge, longest first.
+    """Yield the verdict blocks of two baselines: flag every item, or only the longest.
 
-    The second needs lengths, which pairs of sentences do not have.
+    The second flags as many as the judge, and needs lengths, which pairs of sentences lack.
     """
     right, false, missed, spared = cells
     every = np.array([right + missed, false + spared, 0 * right, 0 * right])
     constant = auroc(np.zeros(len(lengths)), positive, places)
-    yield _of_verdicts(every, n, {"auroc": constant} if len(lengths) else {})
+    yield _verdict_block(every, n, {"auroc": constant} if len(lengths) else {})
     if len(lengths):
         longest = np.zeros(len(lengths), bool)
         longest[np.argsort(-lengths, kind="stable")[: int((right + false).sum())]] = True
         figures = {"auroc": auroc(lengths, positive, places)}
-        yield _of_verdicts(_cells_by_row(longest, positive, places), n, figures)
+        yield _verdict_block(_cells_by_row(longest, positive, places), n, figures)
 
 
 _Auroc = Callable[[Array, Array, Places], Statistic]
@@ -355,7 +249,7 @@ def _dataset_means(table: Table, rows: Compared) -> Array:
     return means
 
 
-def _left_out(provenance: Mapping[str, Provenance]) -> dict[str, str]:
+def _incomparable_columns(provenance: Mapping[str, Provenance]) -> dict[str, str]:
     """Map each published column that cannot be compared with these scores to the reason why."""
     reasons = {}
     for name, baseline in BASELINE_COLUMNS.items():
@@ -377,41 +271,6 @@ def _left_out(provenance: Mapping[str, Provenance]) -> dict[str, str]:
     return reasons
 
 
-class Makers(NamedTuple):
-    """The makers of the predicted rows, each kind in order of appearance."""
-
-    judges: tuple[tuple[JudgeInfo, int], ...] = ()
-    """Judges with their numbers of rows, the most frequent first."""
-    prompt_versions: tuple[str, ...] = ()
-    formulas: tuple[str, ...] = ()
-    fingerprints: tuple[str, ...] = ()
-    lexical: int = 0
-    """Rows whose judge compared words, and asked no model."""
-
-    @classmethod
-    def of(cls, table: Table) -> Makers:
-        """List the judges, prompts, formulas and evaluators of a table."""
-        rows = table.predicted
-        by = dict.fromkeys(
-            row.scores[name].by for name in names_of(rows) for row in rows if name in row.scores
-        )
-        return cls(
-            tuple(Counter(row.judge for row in rows).most_common()),
-            _distinct(maker.prompt_version for maker in by),
-            _distinct(maker.formulas for maker in by),
-            _distinct(row.fingerprint for row in rows),
-            sum(LEXICAL in row.flags for row in rows),
-        )
-
-
-_NOBODY = Makers()
-
-
-def _distinct(names: Iterable[str | None]) -> tuple[str, ...]:
-    """Return the names that are there, each once, in their order."""
-    return tuple(dict.fromkeys(name for name in names if name))
-
-
 # --- The calls in which judge and gold differ
 
 
@@ -419,7 +278,7 @@ _MOST = 50
 
 
 class Difference(NamedTuple):
-    """A call in which judge and gold give the answer, or sentences of it, other verdicts."""
+    """A call on which the verdicts of judge and gold differ, on the answer or its sentences."""
 
     gravity: float
     """How sure the judge was of the sentence, else the answer, that it was most wrong about, in
@@ -435,13 +294,13 @@ class Difference(NamedTuple):
 def _differences(table: Table) -> tuple[int, tuple[Difference, ...]]:
     """Count the calls in which judge and gold differ on the answer, and list the gravest."""
     sides = zip(table.predicted, table.gold, table.keys, strict=True)
-    found = [difference for row in sides if (difference := _difference(*row))]
+    differences = [difference for row in sides if (difference := _difference(*row))]
 
     def rank(difference: Difference) -> tuple[float, int]:
         """Rank by the gravest error; among equals, by how much was missed."""
         return difference.gravity, sum(not yes for yes in difference.supported.values())
 
-    return len(found), tuple(nlargest(_MOST, found, key=rank))
+    return len(differences), tuple(nlargest(_MOST, differences, key=rank))
 
 
 def _difference(mine: Row, other: Row, keys: KeyCounts) -> Difference | None:
@@ -497,16 +356,17 @@ def between_people(
     Args:
         labels: call and person → key → label.
     """
-    of: dict[str, dict[tuple[str, str], bool]] = {}
+    by_person: dict[str, dict[tuple[str, str], bool]] = {}
     for (call, who), answers in labels.items():
-        of.setdefault(who, {}).update({(call, key): said for key, said in answers.items()})
-    for pair in combinations(sorted(of), 2):
+        sentences = {(call, key): label for key, label in answers.items()}
+        by_person.setdefault(who, {}).update(sentences)
+    for pair in combinations(sorted(by_person), 2):
+        first, second = (by_person[who] for who in pair)
         for kind in ("supported", "relevant"):
             is_document = kind == "relevant"
-            both = [
-                s for s in of[pair[0]] if s in of[pair[1]] and s[1][:1].isdigit() == is_document
-            ]
-            cells = cells_of(*(np.array([of[who][s] for s in both], bool) for who in pair))
+            both = [s for s in first if s in second and s[1][:1].isdigit() == is_document]
+            first_labels = np.array([first[s] for s in both], bool)
+            cells = cells_of(first_labels, np.array([second[s] for s in both], bool))
             kappa = statistics.of_cells(cells, len(both), "kappa")["kappa"].value
             if both:
                 same = float(cells[0].sum() + cells[3].sum()) / len(both)
@@ -529,7 +389,7 @@ class Agreement:
     """Models that annotated the gold rows, as far as the rows name them."""
     notes: tuple[str, ...] = ()
     """Comparisons that were left out, each with its reason."""
-    makers: Makers = _NOBODY
+    makers: Makers = NOBODY
     """The makers of the predicted rows."""
     differing: int = 0
     """Number of calls in which judge and gold differ on the answer or on sentences of it."""
@@ -598,13 +458,13 @@ def agreement_of(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Agreement:
-    """Compare the two sides of a table, as `agree` does of pairs: pooled, and by data set.
+    """Compare the two sides of a table, as `agree` compares pairs: pooled, and by data set.
 
     Rows with a human's ratings have to be of one predictor.
     """
     everything = table.ordered()
     provenance = check_one_provenance(everything)
-    left_out = _left_out(provenance) if baselines else {}
+    left_out = _incomparable_columns(provenance) if baselines else {}
     if any(number is not None for number in everything.humans()):
         check_one_predictor(everything.predicted)
 
@@ -651,7 +511,7 @@ def curves(pairs: Sequence[Pair]) -> Mapping[str, Curves]:
 
 
 def curves_of(table: Table) -> Mapping[str, Curves]:
-    """Compute the curves of a table, as `curves` does of pairs."""
+    """Compute the curves of a table; `curves` takes pairs."""
     rows = table.compared(ADHERENCE)
     chances = column(table.predicted, ADHERENCE, "probability")[rows.places.rows]
     known = ~np.isnan(chances)
@@ -659,7 +519,15 @@ def curves_of(table: Table) -> Mapping[str, Curves]:
     for kind in ("relevant", "utilized"):
         scores, positive, _ = table.items(kind)
         verdicts[kind] = scores, positive
-    doubts = [table.items(kind) for kind in ("supported", "no_verdict")]
-    scores, supported = (np.concatenate([items[part] for items in doubts]) for part in (0, 1))
-    verdicts["unsupported"] = 1 - scores, ~supported
-    return {name: curves_from(*of) for name, of in verdicts.items() if len(of[0])}
+    # Where only the verdict is missing, its probability tells all the same.
+    scores, supported, _ = table.items("supported")
+    unlabelled_scores, unlabelled_supported, _ = table.items("no_verdict")
+    verdicts["unsupported"] = (
+        1 - np.concatenate([scores, unlabelled_scores]),
+        ~np.concatenate([supported, unlabelled_supported]),
+    )
+    return {
+        name: curves_from(scores, positive)
+        for name, (scores, positive) in verdicts.items()
+        if len(scores)
+    }

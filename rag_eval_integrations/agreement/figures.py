@@ -124,20 +124,18 @@ def figures_of(
         with np.errstate(divide="ignore", invalid="ignore"):
             for (path, name), draws in redrawn.items():
                 draws.append(known[path].statistics[name].on_draws(weights))
-    return {
-        path: Figures(
-            block.counts,
-            {
-                name: _figure(statistic.value, redrawn.get((path, name), ()))
-                for name, statistic in block.statistics.items()
-            },
-        )
-        for path, block in known.items()
-    }
+    figures = {}
+    for path, block in known.items():
+        by_name = {
+            name: _figure(statistic.value, redrawn.get((path, name), ()))
+            for name, statistic in block.statistics.items()
+        }
+        figures[path] = Figures(block.counts, by_name)
+    return figures
 
 
 def _draw(generator: random.Random, rows: int) -> Array:
-    """Draw as many rows as there are; return how often each was drawn."""
+    """Draw rows with replacement, as many as there are; return how often each was drawn."""
     words = np.frombuffer(generator.randbytes(4 * rows), "<u4").astype("u8")
     return np.bincount((words * rows >> 32).astype("i8"), minlength=rows).astype("f8")
 
@@ -174,15 +172,17 @@ def mean_over(groups: Sequence[Group]) -> Group:
         for path, block in group.blocks.items():
             for name, figure in block.figures.items():
                 columns.setdefault(path, {}).setdefault(name, []).append(figure)
-    blocks = {
-        path: Figures(
-            counts={},
-            figures={name: _mean_figure(column) for name, column in of.items()},
-            sets={name: sum(figure.value is not None for figure in of[name]) for name in of},
-        )
-        for path, of in columns.items()
-    }
+    blocks = {path: _mean_figures(by_name) for path, by_name in columns.items()}
     return Group({"datasets": len(groups)}, blocks)
+
+
+def _mean_figures(columns: Mapping[str, Sequence[Figure]]) -> Figures:
+    """Average each statistic of one comparison, and count the groups that define it."""
+    means, sets = {}, {}
+    for name, column in columns.items():
+        means[name] = _mean_figure(column)
+        sets[name] = sum(figure.value is not None for figure in column)
+    return Figures(counts={}, figures=means, sets=sets)
 
 
 # --- Curves of a judge against gold: ROC and reliability

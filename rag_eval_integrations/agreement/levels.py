@@ -84,11 +84,14 @@ def agree_by_level(
     for name, given in zip(("documents", "systems"), names, strict=True):
         _check_length(name, given, numbers)
     figures = _of_columns(scores, numbers, names, resamples, seed)
-    levels = "human", "human_by_document", "human_by_system"
-    return {
-        name: Levels(*(figures.get((level, name)) for level in levels))  # type: ignore[arg-type]
-        for name in scores
-    }
+    return {name: _levels_of(name, figures) for name in scores}
+
+
+def _levels_of(name: str, figures: Mapping[Path, Figures]) -> Levels:
+    """Collect the figures of a score at each level."""
+    document = figures.get(("human_by_document", name))
+    system = figures.get(("human_by_system", name))
+    return Levels(figures["human", name], document, system)
 
 
 def agree_with_numbers(
@@ -124,7 +127,7 @@ def _of_columns(
     resamples: int,
     seed: int,
 ) -> dict[Path, Figures]:
-    """Check columns that a user gave, and compare each with the numbers at all levels."""
+    """Check a user's columns, and compare each with the numbers at all levels."""
     for name, given in {**scores, "numbers": numbers}.items():
         _check_length(name, given, numbers)
         bad = [value for value in given if value is not None and not math.isfinite(value)]
@@ -199,7 +202,7 @@ def _at_levels(
     resamples: int,
     seeds: tuple[str, str],
 ) -> dict[Path, Figures]:
-    """Compare columns at all levels; at the first also by RMSE where the scores are shares.
+    """Compare columns of scores with ratings at all levels; rows also by RMSE for shares.
 
     `names` holds those of the rows' documents and systems; `seeds` are of the first level and of
     the others.
@@ -236,13 +239,14 @@ def _grouped(scores: Array, numbers: Array, names: Names) -> list[_Group]:
     return [(scores[rows], numbers[rows]) for rows in groups.values()]
 
 
+def _is_varied(group: _Group) -> bool:
+    """Tell whether neither the scores nor the ratings are all equal."""
+    return all(values.min() < values.max() for values in group)
+
+
 def _of_documents(groups: Sequence[_Group]) -> Block:
     """Average the correlations within documents."""
-    varied = [
-        place
-        for place, group in enumerate(groups)
-        if all(values.min() < values.max() for values in group)
-    ]
+    varied = [place for place, group in enumerate(groups) if _is_varied(group)]
     values = np.full((3, len(groups)), np.nan)
     for place in varied:
         correlations = statistics.correlations(
@@ -261,9 +265,13 @@ def _of_documents(groups: Sequence[_Group]) -> Block:
     return Block(counts, means)
 
 
+def _exact_mean(values: Array) -> float:
+    return math.fsum(values.tolist()) / len(values)
+
+
 def _of_systems(groups: Sequence[_Group]) -> Block:
     """Correlate the means of systems."""
-    columns = zip(*groups, strict=True)
-    xs, ys = (np.array([math.fsum(of.tolist()) / len(of) for of in column]) for column in columns)
+    xs = np.array([_exact_mean(scores) for scores, _ in groups])
+    ys = np.array([_exact_mean(ratings) for _, ratings in groups])
     counts = {"n": sum(len(scores) for scores, _ in groups), "systems": len(groups)}
     return Block(counts, statistics.correlations(xs, ys, Places.of_groups([1] * len(groups))))

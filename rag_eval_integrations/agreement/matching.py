@@ -134,7 +134,7 @@ _MOST = 1e50  # the statistics square it
 
 
 def _number(row: Mapping[str, object], name: str) -> float | None:
-    """Read a human rating of a row; None if it has none."""
+    """Read a finite number of a row, such as a human rating; None if it has none."""
     value = _field(row, name)
     if isinstance(value, str):  # of a table
         with suppress(ValueError):
@@ -150,7 +150,7 @@ def _number(row: Mapping[str, object], name: str) -> float | None:
 
 @dataclass(frozen=True)
 class Joined:
-    """The numbers of rows of two files that have a partner, and of those that have none."""
+    """Counts of the rows of two files with a partner, and of those without."""
 
     rows: int
     """Number of pairs."""
@@ -185,7 +185,7 @@ class Matched:
 
     @property
     def joined(self) -> Joined:
-        """The numbers alone."""
+        """The counts, without the pairs."""
         return Joined(
             len(self.pairs),
             self.unmatched_predicted,
@@ -220,7 +220,7 @@ def match(predicted: Sequence[Evaluation], gold: Sequence[Gold]) -> Matched:
 
 
 def joined(predicted: Sequence[Any], gold: Sequence[Any]) -> tuple[dict[int, int], Joined]:
-    """Join rows, by their `row_key` and `id`, as `match` does.
+    """Join rows by their `row_key`, and the remaining rows by `id`.
 
     Returns:
         The gold row of each predicted row that has one, and the counts.

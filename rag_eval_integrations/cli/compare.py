@@ -22,15 +22,14 @@ from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations._cells import inline, markdown_table, named_rows
 from rag_eval_integrations.evaluations._corrected import CorrectedRun
+from rag_eval_integrations.evaluations._difference_words import calls, decimal
 from rag_eval_integrations.evaluations._gate import GateVerdict, gate_verdicts, worst_calls
 from rag_eval_integrations.evaluations._pairing import EvaluationsFile, PairedBy
 from rag_eval_integrations.evaluations.comparison import (
     GENERATOR,
     Comparison,
-    calls,
-    decimal,
+    answer_changes,
     heading,
-    in_answers,
     moves,
     outcome_lines,
     places_of,
@@ -285,7 +284,7 @@ def _markdown(
     """Write tables for a pull request or a job's summary; no text in them acts as Markdown."""
     lines = [f"<!-- {GENERATOR} -->", *(f"- {inline(line, most=None)}" for line in verdicts), ""]
     for run in comparison.all:
-        for line in (heading(run), *in_answers(run)):
+        for line in (heading(run), *answer_changes(run)):
             lines += [inline(line, most=None), ""]
         lines += [*(f"- {inline(line, most=None)}" for line in outcome_lines(run)), ""]
         lines += [*markdown_table(named_rows(table(run))), ""]

@@ -17,7 +17,7 @@ from rag_eval_integrations.evaluations._call_view import STATES, citation_faults
 from rag_eval_integrations.judges import _prompt as prompt
 from rag_eval_integrations.judges.llm import prompts_of
 from rag_eval_integrations.records import By, Evaluation, Score
-from rag_eval_integrations.records._shown import EARLIER
+from rag_eval_integrations.records._repr import EARLIER
 from rag_eval_integrations.sentences._citations import without_citations
 
 _MOST_IDS = 1_000

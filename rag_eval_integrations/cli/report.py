@@ -24,7 +24,7 @@ from rag_eval_integrations.dataset._corrections import Corrections
 from rag_eval_integrations.dataset._evals import read_evaluations
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluations import Groups, Summary, _written
+from rag_eval_integrations.evaluations import Groups, Summary, _formats
 from rag_eval_integrations.evaluations._corrected import CorrectedMeans
 from rag_eval_integrations.evaluations._filters import Filters
 from rag_eval_integrations.records import Evaluation
@@ -32,7 +32,7 @@ from rag_eval_integrations.report import _page
 from rag_eval_integrations.report.html import MOST_CALLS, report_pieces
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.evaluations._written import Column
+    from rag_eval_integrations.evaluations._formats import Column
 
 FORMATS = ("html", "md", "csv", "json", "parquet", "ragbench")
 
@@ -53,7 +53,7 @@ def report(options: ReportOptions) -> int:
         raise ConfigurationError("--out", str(out), "is the input file")
     form = format_of(options.form, out, FORMATS)
     if form == "parquet":
-        _written.check_parquet()
+        _formats.check_parquet()
         if str(out) == "-":
             raise ConfigurationError("--out", "-", "a Parquet file cannot be shown; name a file")
     most = options.calls or MOST_CALLS
@@ -161,7 +161,7 @@ class _KeptEvaluations:
         """Return the columns of a table: reads the file once for the names of its scores."""
         lines = read_evaluations(self._path)
         rows = (line.value for line in lines if line.value is not None)
-        return _written.columns_of(self._filters.keep(rows))
+        return _formats.columns_of(self._filters.keep(rows))
 
 
 def _content(
@@ -177,15 +177,15 @@ def _content(
         yield from _ragbench(rows)
         return
     if form == "csv":
-        yield from _written.csv_of(rows, rows.columns())
+        yield from _formats.csv_of(rows, rows.columns())
         return
     for _ in rows:
         pass
     summary = rows.summary
     if form == "md":
-        yield _written.to_markdown(summary, title, by, rows.corrected())
+        yield _formats.to_markdown(summary, title, by, rows.corrected())
     else:
-        yield _written.to_json(summary, by, rows.corrected())
+        yield _formats.to_json(summary, by, rows.corrected())
 
 
 def _ragbench(rows: _KeptEvaluations) -> Iterator[str]:
@@ -219,7 +219,7 @@ def _write(
         raise ConfigurationError("--out", str(out), why)
     with _target.replacing(target, new=not target.exists()) as stream:
         if form == "parquet":
-            _written.write_parquet(rows, rows.columns(), stream)
+            _formats.write_parquet(rows, rows.columns(), stream)
         else:
             for piece in content:
                 stream.write(piece.encode("utf-8"))

@@ -28,7 +28,7 @@ from rag_eval_integrations.dataset._labels_file import (
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations._pairing import EvaluationsFile
 from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.records._shown import EARLIER
+from rag_eval_integrations.records._repr import EARLIER
 from rag_eval_integrations.report import _page
 from rag_eval_integrations.report._review_page import asked_view, review_page
 from rag_eval_integrations.sentences import document_number

@@ -32,7 +32,7 @@ from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.dataset._names import KNOWN, FieldMap
 from rag_eval_integrations.dataset._paths import folded
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
-from rag_eval_integrations.evaluations._written import check_parquet
+from rag_eval_integrations.evaluations._formats import check_parquet
 from rag_eval_integrations.records._json import not_utf_8, objects_in, parse_object
 from rag_eval_integrations.traces._rows import check_names
 from rag_eval_integrations.traces._values import as_json

@@ -23,7 +23,7 @@ from rag_eval_integrations._visible import counted
 from rag_eval_integrations.dataset._evals import is_torn, opened_rows
 from rag_eval_integrations.dataset._input import LINE, LONGEST_ROW, lines_from, lines_of
 from rag_eval_integrations.errors import ConfigurationError, InputError
-from rag_eval_integrations.evaluations._written import check_parquet
+from rag_eval_integrations.evaluations._formats import check_parquet
 from rag_eval_integrations.records import Evaluation, RagCall, Run, from_line, to_line
 from rag_eval_integrations.records._json import parse_object
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from rag_eval_integrations._visible import counted, one_line, visible
 from rag_eval_integrations.records import Evaluation, Labels, Score, Sentence, SentenceSupport
-from rag_eval_integrations.records._shown import EARLIER, LEXICAL
+from rag_eval_integrations.records._repr import EARLIER, LEXICAL
 
 View = dict[str, Any]
 
@@ -52,9 +52,9 @@ _GRAVEST_FIRST = ("none", "partial", "unlabelled", "full")
 
 
 def figure(score: Score) -> str:
-    """Write a score in a few characters: its value, or that there is none, and why."""
+    """Write a score in a few characters: its value, or a dash and why there is none."""
     if score.value is None:
-        return f"– ({shown(score.unscored or score.status).replace('_', ' ')})"
+        return f"– ({page_text(score.unscored or score.status).replace('_', ' ')})"
     return f"{score.value:.2f}"
 
 
@@ -73,31 +73,35 @@ def view_of(evaluation: Evaluation) -> View:
     """
     labels, error, bad = evaluation.labels, evaluation.error, bad_scores(evaluation)
     response = list(_response(evaluation))
-    unlabelled = None if response or evaluation.response is None else shown(evaluation.response)
+    unlabelled = None if response or evaluation.response is None else page_text(evaluation.response)
     return {
         "link": one_line(evaluation.id, _ID),
         "id": "" if evaluation.row_key.startswith(evaluation.id) else one_line(evaluation.id, _ID),
-        "question": shown(evaluation.question),
-        "turns": [[turn.role, shown(turn.content)] for turn in evaluation.history],
-        "reference": None if evaluation.reference is None else shown(evaluation.reference),
-        "error": error and shown(f"failed ({error.stage}): {error.type}: {error.message}"),
+        "question": page_text(evaluation.question),
+        "turns": [[turn.role, page_text(turn.content)] for turn in evaluation.history],
+        "reference": None if evaluation.reference is None else page_text(evaluation.reference),
+        "error": error and page_text(f"failed ({error.stage}): {error.type}: {error.message}"),
         "patterns": [diagnosis.pattern for diagnosis in evaluation.diagnosis],
         "labelled": labels is not None,
         "response": response,
         "said": unlabelled,
         "support": list(_support(evaluation)),
         "documents": list(_documents(evaluation)),
-        "judged": [] if labels is None else list(_judged(labels)),
+        "judged": [] if labels is None else list(_judge_statements(labels)),
         "scores": [
             {**_score(name, score), "bad": bad.get(name, "")}
             for name, score in evaluation.scores.items()
         ],
         "warnings": list(
-            {shown(text): None for score in evaluation.scores.values() for text in score.warnings}
+            {
+                page_text(text): None
+                for score in evaluation.scores.values()
+                for text in score.warnings
+            }
         ),
         "facts": list(_facts(evaluation)),
         "left_out": [
-            [shown(document.id or ""), shown(document.text)]
+            [page_text(document.id or ""), page_text(document.text)]
             for document in (evaluation.capture.not_in_prompt if evaluation.capture else ())
         ],
     }
@@ -107,7 +111,7 @@ def view_of(evaluation: Evaluation) -> View:
 
 
 def _response(evaluation: Evaluation) -> Iterator[list[object]]:
-    """Yield the sentences of the response, and what stands between and behind them.
+    """Yield the sentences of the response, and the text between and behind them.
 
     Such text has neither key nor state.
     """
@@ -119,16 +123,16 @@ def _response(evaluation: Evaluation) -> Iterator[list[object]]:
         if end is not None and sentence.start is not None:
             gap = text[end : sentence.start]
             if gap.strip():  # recorded sentences may leave something out
-                yield ["", "", "", [shown(gap)]]
+                yield ["", "", "", [page_text(gap)]]
                 gap = ""
-        yield [shown(sentence.key), state, shown(gap), _pieces(sentence.text, details)]
+        yield [page_text(sentence.key), state, page_text(gap), _pieces(sentence.text, details)]
         end = sentence.end
     if end and text[end:].strip():
-        yield ["", "", "", [shown(text[end:])]]
+        yield ["", "", "", [page_text(text[end:])]]
 
 
 def _pieces(text: str, details: Sequence[str]) -> list[str]:
-    """Cut the details that a document contradicts out of a sentence: every second piece is one.
+    """Split a sentence at the details that a document contradicts: every second piece is one.
 
     A detail that is not found in it is left out.
     """
@@ -143,13 +147,13 @@ def _pieces(text: str, details: Sequence[str]) -> list[str]:
                 break
     pieces, before = [], 0
     for start, end in sorted(places):
-        pieces += [shown(text[before:start]), shown(text[start:end])]
+        pieces += [page_text(text[before:start]), page_text(text[start:end])]
         before = end
-    return [*pieces, shown(text[before:])]
+    return [*pieces, page_text(text[before:])]
 
 
 def _support(evaluation: Evaluation) -> Iterator[View]:
-    """Say of each claim of the response what the judge said of it, the gravest first.
+    """Yield the judge's verdict on each claim of the response, the gravest first.
 
     Nothing without labels. Keys that no document sentence has stand apart, under `other`.
     """
@@ -168,13 +172,13 @@ def _support(evaluation: Evaluation) -> Iterator[View]:
         said = [*wrong, entry.explanation if entry else ""]
         chance = (labels.supported_probabilities or {}).get(sentence.key)
         yield {
-            "key": shown(sentence.key),
+            "key": page_text(sentence.key),
             "state": labels.support(sentence.key),
-            "evidence": [shown(key) for key in keys if key in known],
-            "other": [shown(key) for key in keys if key not in known],
+            "evidence": [page_text(key) for key in keys if key in known],
+            "other": [page_text(key) for key in keys if key not in known],
             "faults": len(wrong),
-            "why": shown("; ".join(filter(None, said))),
-            "against": [*map(shown, labels.contradictions.get(sentence.key, ()))],
+            "why": page_text("; ".join(filter(None, said))),
+            "against": [*map(page_text, labels.contradictions.get(sentence.key, ()))],
             "chance": "" if chance is None else f"{chance:.2f}",
         }
 
@@ -199,11 +203,13 @@ def _documents(evaluation: Evaluation) -> Iterator[View]:
             # White space of the kind that stood in front of it.
             apart = 1 if start is None or end is None else start - end
             gap = " " if apart == 1 else "\n" if apart > 0 else ""
-            listed.append([shown(key), uses.get(key, ""), gap if listed else "", shown(text)])
+            listed.append(
+                [page_text(key), uses.get(key, ""), gap if listed else "", page_text(text)]
+            )
             end = stop
         yield {
-            "number": shown(number),
-            "name": shown(names.get(number) or ""),
+            "number": page_text(number),
+            "name": page_text(names.get(number) or ""),
             "note": _note(
                 [state for _, state, *_ in listed],
                 evaluation.labels is not None,
@@ -226,12 +232,13 @@ def _note(states: Sequence[str], labelled: bool, *, earlier: bool) -> str:
         return count if states else "empty"
     if not any(states):
         return f"nothing relevant in {count}"
-    relevant, used = (sum(use in state for state in states) for use in "ru")
+    relevant = sum("r" in state for state in states)
+    used = sum("u" in state for state in states)
     return f"{relevant} relevant and {used} used of {count}"
 
 
-def _judged(labels: Labels) -> Iterator[list[str]]:
-    """List what the judge said of the whole call, and what was wrong in its answer.
+def _judge_statements(labels: Labels) -> Iterator[list[str]]:
+    """Yield what the judge said of the whole call, and what was wrong in its own reply.
 
     Yields pairs of a heading and a text, as lists. Empty statements are left out.
     """
@@ -241,7 +248,7 @@ def _judged(labels: Labels) -> Iterator[list[str]]:
         ("Keys that the judge wrote and no sentence has", ", ".join(labels.unknown_keys)),
         ("Answer sentences that the judge left out", ", ".join(labels.missing_keys)),
     )
-    yield from ([heading, shown(text)] for heading, text in statements if text.strip())
+    yield from ([heading, page_text(text)] for heading, text in statements if text.strip())
     if labels.overall_conflict:
         verdict = "supported" if labels.overall_supported else "not supported"
         words = f"It called the whole answer {verdict}, which its sentences contradict."
@@ -257,14 +264,16 @@ def _score(name: str, score: Score) -> View:
     Evidence that the sentences themselves show is left out.
     """
     evidence = score.evidence or {}
-    more = [[shown(key), _value(value)] for key, value in evidence.items() if key not in _OF_TRACE]
-    written = evidence.get("steps")
-    steps = [shown(str(step)) for step in (written if isinstance(written, list) else ())]
+    more = [
+        [page_text(key), _value(value)] for key, value in evidence.items() if key not in _OF_TRACE
+    ]
+    listed = evidence.get("steps")
+    steps = [page_text(str(step)) for step in (listed if isinstance(listed, list) else ())]
     return {
-        "name": shown(name),
+        "name": page_text(name),
         "figure": figure(score),
         "verdict": verdict(score),
-        "reason": shown(score.reason or ""),
+        "reason": page_text(score.reason or ""),
         "made": list(_maker_lines(score)),
         "bars": _bars(score.distribution or {}),
         "steps": steps,
@@ -273,12 +282,12 @@ def _score(name: str, score: Score) -> View:
 
 
 def _maker_lines(score: Score) -> Iterator[str]:
-    """Say how a value came about, beside the label counts of every TRACe score."""
+    """Yield how a value was estimated: raw score, method, standard error and estimate."""
     if score.scale is not None and score.raw is not None and score.scale != (0.0, 1.0):
         low, high = score.scale
         yield f"{score.raw:.2f} on the scale from {low:g} to {high:g}"
     if score.method not in (None, "labels", "mean"):
-        yield shown(f"by {score.method}")
+        yield page_text(f"by {score.method}")
         if score.n is not None:
             yield f"n = {score.n}"
     if score.std_error is not None:
@@ -288,11 +297,11 @@ def _maker_lines(score: Score) -> Iterator[str]:
     if score.estimate is not None:
         error = score.estimate.std_error
         spread = "" if error is None else f" ± {error:.2f}"
-        yield shown(f"estimate {score.estimate.value:.2f}{spread} ({score.estimate.method})")
+        yield page_text(f"estimate {score.estimate.value:.2f}{spread} ({score.estimate.method})")
 
 
 def _bars(distribution: Mapping[str, float]) -> list[list[str]]:
-    """List the scores of a distribution: the score, its probability, and the width of its bar.
+    """List the bars of a distribution of scores: score, probability and width.
 
     Of more than 21, the likeliest.
     """
@@ -300,7 +309,7 @@ def _bars(distribution: Mapping[str, float]) -> list[list[str]]:
         likely = sorted(distribution, key=lambda rating: -distribution[rating])[:_MOST_BARS]
         distribution = {name: share for name, share in distribution.items() if name in likely}
     return [
-        [shown(name), f"{share:.2f}", drawn(share)]
+        [page_text(name), f"{share:.2f}", drawn(share)]
         for name, share in sorted(distribution.items(), key=lambda item: (len(item[0]), item[0]))
     ]
 
@@ -309,7 +318,7 @@ def _bars(distribution: Mapping[str, float]) -> list[list[str]]:
 
 
 def _facts(evaluation: Evaluation) -> Iterator[tuple[str, list[list[str]]]]:
-    """List headings, each with pairs of a name and a value.
+    """Yield what else is known of a call, by heading: pairs of a name and a value.
 
     Captured data and metadata are left out where there are none.
     """
@@ -340,7 +349,7 @@ def _facts(evaluation: Evaluation) -> Iterator[tuple[str, list[list[str]]]]:
         ("prompt tokens", usage.prompt_tokens or None),
         ("completion tokens", usage.completion_tokens or None),
         ("cost", cost),
-        *_common(evaluation),
+        *_common_provenance(evaluation),
     ]
     yield "Judge and cost", _pairs(judge_facts)
 
@@ -356,7 +365,7 @@ _MADE_BY = (
 """Provenance of scores, without what is said of the judge."""
 
 
-def _common(evaluation: Evaluation) -> Iterator[tuple[str, object]]:
+def _common_provenance(evaluation: Evaluation) -> Iterator[tuple[str, object]]:
     """Yield the provenance that all scores share; nothing without scores."""
     makers = [score.by for score in evaluation.scores.values()]
     for name in _MADE_BY:
@@ -368,7 +377,7 @@ def _common(evaluation: Evaluation) -> Iterator[tuple[str, object]]:
 def _pairs(items: Sequence[Sequence[object]]) -> list[list[str]]:
     """Return names and values as text, without empty ones."""
     return [
-        [shown(str(name)), _value(value)]
+        [page_text(str(name)), _value(value)]
         for name, value in items
         if value is not None and value not in ("", [], {})
     ]
@@ -386,8 +395,8 @@ def _value(value: object) -> str:
     else:
         text = json.dumps(value, ensure_ascii=False)
     if len(text) > _VALUE:
-        return f"{shown(text[:_VALUE])}… ({len(text):,} characters)"
-    return shown(text)
+        return f"{page_text(text[:_VALUE])}… ({len(text):,} characters)"
+    return page_text(text)
 
 
 # --- What is told of a call apart
@@ -423,7 +432,7 @@ _NOT_OF_WORDS = ("context_utilization", "completeness")
 
 
 def bad_scores(evaluation: Evaluation) -> dict[str, str]:
-    """Map scores with a bad value to a state, `none` or `partial`, whose look and sign they have.
+    """Map scores with a bad value to the state whose look they have: `none` or `partial`.
 
     A value is bad if it is 0, if it is below its threshold, or if it shows a pattern of the call. A
     score without a value is left out.
@@ -475,8 +484,8 @@ def uses_of(labels: Labels | None) -> dict[str, str]:
 # --- Texts of other people, and lengths
 
 
-def shown(text: str) -> str:
-    r"""Make a text visible as it is: characters that act are escaped, tabs and lines stay.
+def page_text(text: str) -> str:
+    r"""Escape the characters of a text that act or hide, as in `\x1b`; its lines stay.
 
     A tab becomes four spaces, and `\r\n` a line end.
     """
@@ -486,7 +495,7 @@ def shown(text: str) -> str:
 
 
 def drawn(share: float | None, size: float = 100) -> str:
-    """Write a share as a length of `size` in an SVG; 0 without one.
+    """Write a share of `size` as a length in an SVG; 0 for None.
 
     Below 0 it counts as 0, above 1 as 1.
     """
@@ -523,4 +532,4 @@ def flag_words(flag: str) -> str:
         meaning = f"passed on by the {place} judge: {_FLAGS.get(why, why)}"
     elif place == "cascade":
         meaning = f"labelled by the {why} judge"
-    return shown(f"{flag}: {meaning}" if meaning else flag)
+    return page_text(f"{flag}: {meaning}" if meaning else flag)

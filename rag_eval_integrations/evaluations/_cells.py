@@ -68,13 +68,13 @@ def _code(text: str) -> str:
 
 
 def paragraphs(text: str) -> str:
-    """Write every line of a text as a paragraph of its own that shows it as it is."""
+    """Write every line of a text as a Markdown paragraph that shows it as it is."""
     lines = (inline(line, most=None) for line in text.splitlines() if line.strip())
     return "\n\n".join(lines) + "\n"
 
 
 def named_rows(table: Sequence[Sequence[str]]) -> list[Row]:
-    """Return the rows of a table by its first row, the headings."""
+    """Return the rows of a table as mappings, by the headings in its first row."""
     names, *rows = table
     return [dict(zip(names, row, strict=True)) for row in rows]
 
@@ -84,9 +84,13 @@ def markdown_table(rows: Sequence[Row]) -> list[str]:
     if not rows:
         return ["(none)"]
     names = list(rows[0])
-    lines = [f"| {' | '.join(map(_cell, names))} |", "|" + " --- |" * len(names)]
-    lines += [f"| {' | '.join(_cell(row.get(name)) for name in names)} |" for row in rows]
-    return lines
+    lines = [_markdown_row(names), "|" + " --- |" * len(names)]
+    return lines + [_markdown_row(map(row.get, names)) for row in rows]
+
+
+def _markdown_row(cells: Iterable[Cell]) -> str:
+    """Write a row of a Markdown table."""
+    return f"| {' | '.join(map(_cell, cells))} |"
 
 
 def _cell(cell: Cell) -> str:

@@ -128,7 +128,7 @@ def corrected(judge: float, calls: int, labelled: Sequence[LabelledCall]) -> Cor
         labelled: those that were drawn and labelled, at least one.
     """
     n, units = len(labelled), _units(labelled)
-    estimate, weight = _estimate(_added(units), judge)
+    estimate, weight = _estimate(_total_of(units), judge)
     mean = min(1.0, max(0.0, estimate))
     interval = Interval(mean, mean, "all calls labelled")
     if n < calls:
@@ -160,21 +160,22 @@ class _Sums(NamedTuple):
 
 
 def _units(labelled: Sequence[LabelledCall]) -> list[_Sums]:
-    """Sum up each conversation; where there is but one, each call for itself."""
+    """Sum up the calls of each conversation; of a single one, each call alone."""
     groups: defaultdict[Hashable, list[_Sums]] = defaultdict(list)
     for judge, people, conversation in labelled:
         groups[conversation].append(_Sums(1, people, judge, judge * people, judge * judge))
-    several = len(groups) > 1
-    return [_added(group) for group in groups.values()] if several else next(iter(groups.values()))
+    if len(groups) > 1:
+        return [_total_of(group) for group in groups.values()]
+    return next(iter(groups.values()))
 
 
-def _added(units: Sequence[_Sums]) -> _Sums:
+def _total_of(units: Sequence[_Sums]) -> _Sums:
     """Add sums up."""
     return _Sums(*map(math.fsum, zip(*units, strict=True)))
 
 
 def _estimate(sums: _Sums, mean: float) -> tuple[float, float]:
-    """Return the corrected mean, which may leave [0, 1], and the weight of the judge's."""
+    """Return the corrected mean, not yet cut to [0, 1], and the weight of the judge's mean."""
     n, people, judge, both, squares = sums
     spread = squares - judge * judge / n
     tuned = (both - judge * people / n) / spread if spread > _NOISE * n else 0.0
@@ -183,8 +184,8 @@ def _estimate(sums: _Sums, mean: float) -> tuple[float, float]:
 
 
 def _variance(units: Sequence[_Sums], judge: float) -> float:
-    """Return the jackknife's variance: what leaving out one conversation changes."""
-    total, changes = _added(units), []
+    """Return the jackknife's variance over leaving out each conversation."""
+    total, changes = _total_of(units), []
     for unit in units if len(units) > 1 else ():
         rest = _Sums(*(of_all - of_one for of_all, of_one in zip(total, unit, strict=True)))
         changes.append(_estimate(rest, judge)[0] - _estimate(total, judge)[0])

@@ -55,7 +55,7 @@ class Condition:
     """Text that a field equals, or the number that a score is compared with."""
 
     def holds(self, evaluation: Evaluation) -> bool:
-        """Return whether an evaluation keeps the condition; one without the field does not.
+        """Tell whether the condition holds; not for an evaluation without the field.
 
         A score without a value is compared by its status or the code why.
         """
@@ -117,24 +117,23 @@ class Filters:
         for fields in metadata:
             self._names.update(fields if len(self._names) < _MOST_NAMES else ())
         return all(
-            condition.value
-            in ([call.get("id")] if condition.field == "id" else _among(metadata, condition.field))
+            condition.value in _stored_values(call, metadata, condition.field)
             for condition in self.conditions
         )
 
     def none_kept(self) -> ConfigurationError | None:
-        """Say why nothing was kept, and the name that was meant; None if nothing was read.
+        """Return the error for conditions that keep nothing; None if nothing was read.
 
-        A condition on a field that no call has is named.
+        It names a field that no call has, with a suggestion.
         """
         if not self._calls_tested:
             return None
-        written = " ".join(condition.text for condition in self.conditions)
+        conditions = " ".join(condition.text for condition in self.conditions)
         none_so = f"none of {counted(self._calls_tested, 'call')} is so"
-        return self.unknown_field() or ConfigurationError(self._option, written, none_so)
+        return self.unknown_field() or ConfigurationError(self._option, conditions, none_so)
 
     def unknown_field(self) -> ConfigurationError | None:
-        """Name a field or score that none of the calls has, and the name that was meant.
+        """Return the error for a field or score that none of the calls has, with a suggestion.
 
         None if all are known, or nothing was read.
         """
@@ -200,30 +199,37 @@ def metadata_of(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 def values_of(evaluation: Evaluation, field: str) -> list[str]:
-    """Return all values of a field as texts; none where the evaluation does not have it."""
+    """Return all values of a field as texts; empty for an evaluation without the field."""
     if field in _OWN:
         return _as_texts([_OWN[field](evaluation)])
-    return _among(metadata_of(evaluation), field)
+    return _metadata_values(metadata_of(evaluation), field)
 
 
-def _among(metadata: list[dict[str, Any]], field: str) -> list[str]:
+def _stored_values(
+    call: dict[str, Any], metadata: list[dict[str, Any]], field: str
+) -> list[str | None]:
+    """Return the id of a stored call, or all values of a field of its metadata."""
+    return [call.get("id")] if field == "id" else [*_metadata_values(metadata, field)]
+
+
+def _metadata_values(metadata: list[dict[str, Any]], field: str) -> list[str]:
     """Return all values of a field of metadata as texts."""
     path = field.removeprefix("metadata.")
-    return _as_texts([value for fields in metadata for value in _inside(fields, path)])
+    return _as_texts([value for fields in metadata for value in _lookup(fields, path)])
 
 
 def _as_texts(values: list[object]) -> list[str]:
-    """Write values as texts, and lists as their items."""
+    """Write values as texts, lists flattened to their items."""
     items = [
         item for value in values for item in (value if isinstance(value, list | tuple) else [value])
     ]
     return [item if isinstance(item, str) else json.dumps(item) for item in items]
 
 
-def _inside(fields: dict[str, Any], path: str) -> list[object]:
-    """Look up a field that may itself have dots in its name, or else `b` inside of `a`."""
+def _lookup(fields: dict[str, Any], path: str) -> list[object]:
+    """Look up `a.b`: a field of this name, or else `b` inside of `a`."""
     if path in fields:
         return [fields[path]]
     name, _, rest = path.partition(".")
     inner = fields.get(name)
-    return _inside(inner, rest) if rest and isinstance(inner, dict) else []
+    return _lookup(inner, rest) if rest and isinstance(inner, dict) else []

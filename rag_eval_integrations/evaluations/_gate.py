@@ -9,7 +9,8 @@ from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations._call_view import unsupported
 from rag_eval_integrations.evaluations._paired import Outcome, ScoreDifference
-from rag_eval_integrations.evaluations.comparison import Comparison, Source, compare
+from rag_eval_integrations.evaluations._pairing import Source
+from rag_eval_integrations.evaluations.comparison import Comparison, compare
 
 _WORST = 5
 _SENTENCES = 3
@@ -55,7 +56,7 @@ def check_no_regression(
     unclear: Literal["pass", "fail"],
     allow_mixed: bool,
 ) -> Comparison:
-    """Do what `testing.assert_no_regression` says."""
+    """Compare two runs, and raise an error with the worst calls if a score became worse."""
     if unclear not in ("pass", "fail"):
         raise ConfigurationError("unclear", unclear, "use 'pass' or 'fail'")
     if not deltas:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain
 
 from rag_eval_integrations._visible import counted, one_line
@@ -73,7 +74,7 @@ class Groups(dict[str, Summary]):
         return self
 
     def _rank(self, means: list[RunningMean]) -> tuple[bool, float]:
-        """Return what groups are ordered by: those that tell first, then by the mean."""
+        """Return the sort key of a group: too small ones last, the lowest mean first."""
         few = sum(mean.n for mean in means) < self.least
         return few, min((mean.mean or 0.0 for mean in means), default=2.0)
 
@@ -89,7 +90,7 @@ class Groups(dict[str, Summary]):
             few = " (too few to tell)" if group.calls < self.least else ""
             cells = (_figure(means_of(group, name)) for name in names)
             rows.append([value, f"{group.calls:,}{few}", *cells])
-        return [[one_line(cell, _NAME) for cell in row] for row in rows]
+        return [_narrow_cells(row) for row in rows]
 
     def remarks(self) -> list[str]:
         """Say what the table leaves out, and which scores have no common mean."""
@@ -98,8 +99,8 @@ class Groups(dict[str, Summary]):
             lines.append(f"{len(self) - _MOST_LISTED:,} more groups are not listed.")
         if self.without:
             lines.append(f"{counted(self.without, 'call')} without {one_line(self.field, _NAME)}.")
-        makers = {made for group in self.values() for made in group.means.made}
-        if len(makers) > len({made.name for made in makers}):
+        makers = {maker for group in self.values() for maker in group.means.made}
+        if len(makers) > len({maker.name for maker in makers}):
             lines.append("Scores were made in different ways: such groups cannot be compared.")
         return lines
 
@@ -108,8 +109,13 @@ class Groups(dict[str, Summary]):
 
 
 def means_of(group: Summary, name: str) -> list[RunningMean]:
-    """Return the means of a score: one for each way in which it was made."""
-    return [mean for made, mean in group.means.made.items() if made.name == name]
+    """Return the means of a score, one per maker."""
+    return [mean for maker, mean in group.means.made.items() if maker.name == name]
+
+
+def _narrow_cells(row: Sequence[str]) -> list[str]:
+    """Write the cells of a row on one line each, of at most 80 characters."""
+    return [one_line(cell, _NAME) for cell in row]
 
 
 def _figure(means: list[RunningMean]) -> str:

@@ -16,7 +16,7 @@ from rag_eval_integrations.evaluations.console import cell, score_names
 from rag_eval_integrations.evaluations.summary import Summary, maker_words
 from rag_eval_integrations.metrics._outcome import gravity
 from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.records._shown import makers
+from rag_eval_integrations.records._repr import makers
 
 _MOST_BYTES = 100_000
 """Bytes of a cell."""
@@ -51,7 +51,7 @@ _LAST_WORDS = 200  # bytes left for what follows the rows
 
 
 def evaluation_html(evaluation: Evaluation) -> str:
-    """Show one evaluation as a whole cell."""
+    """Render one evaluation as a notebook's cell."""
     return (
         f'<div class="rag-eval">{STYLE}<p><b>{text(evaluation.question, _OF_A_MARKED)}</b></p>'
         f"{call_html(evaluation, _OF_A_CALL)}{_legend_html()}</div>"
@@ -66,7 +66,7 @@ def call_html(evaluation: Evaluation, most: int) -> str:
         most: bytes; sentences that do not fit are counted instead.
     """
     view = view_of(evaluation)
-    end = "".join(_end(evaluation, view))
+    end = "".join(_scores_and_makers(evaluation, view))
     left, parts, hidden = most - len(end.encode()), [], 0
     for part, sentences in _sentences(view):
         left -= len(part.encode())
@@ -91,25 +91,25 @@ def _sentences(view: View) -> Iterator[tuple[str, int]]:
     if view["error"]:
         yield f"<p><b>{text(view['error'], _OF_A_MARKED)}</b></p>", 0
     yield "<p><b>Answer:</b> ", 0
-    for part in _answer(view):
+    for part in _answer_html(view):
         yield part, len(view["response"][:1])
     if view["reference"] is not None:
         yield f"<p><b>Expected answer:</b> {text(view['reference'], _OF_A_MARKED)}</p>", 0
-    for one in view["support"]:
-        words = "; ".join(filter(None, [*one["against"], one["why"]]))
-        if one["state"] in ("none", "partial") or one["faults"]:
-            evidence = f", evidence {', '.join(one['evidence'])}" if one["evidence"] else ""
-            why = f"{one['key']} {' '.join(STATES[one['state']])}{evidence}: {words}"
+    for claim in view["support"]:
+        words = "; ".join(filter(None, [*claim["against"], claim["why"]]))
+        if claim["state"] in ("none", "partial") or claim["faults"]:
+            evidence = f", evidence {', '.join(claim['evidence'])}" if claim["evidence"] else ""
+            why = f"{claim['key']} {' '.join(STATES[claim['state']])}{evidence}: {words}"
             yield f"<p><small>{text(why.rstrip(': '), _OF_A_MARKED)}</small></p>", 0
     for document in view["documents"]:
         name = f" ({text(document['name'], 60)})" if document["name"] else ""
         number, note = text(document["number"], 20), text(document["note"])
         yield f"<p><b>Document {number}{name}</b> · {note}: ", 0
         for key, use, _, words in document["sentences"]:
-            yield _marked(key, use, words), 1
+            yield _sentence_html(key, use, words), 1
 
 
-def _answer(view: View, width: int = _OF_A_MARKED) -> Iterator[str]:
+def _answer_html(view: View, width: int = _OF_A_MARKED) -> Iterator[str]:
     """Yield the response's sentences, marked by their support.
 
     Without sentences it is the response, cut at `width`, or `(none)`.
@@ -117,10 +117,10 @@ def _answer(view: View, width: int = _OF_A_MARKED) -> Iterator[str]:
     if not view["response"]:
         yield text(view["said"] or "(none)", width)
     for key, state, _, pieces in view["response"]:
-        yield _marked(key, state, "".join(pieces), width)
+        yield _sentence_html(key, state, "".join(pieces), width)
 
 
-def _marked(key: str, state: str, words: str, width: int = _OF_A_MARKED) -> str:
+def _sentence_html(key: str, state: str, words: str, width: int = _OF_A_MARKED) -> str:
     """Write a sentence with its key and sign."""
     sign, meaning = STATES.get(state, ("", ""))
     css = f' class="rag-eval-{state}" title="{meaning}"' if state else ""
@@ -128,8 +128,8 @@ def _marked(key: str, state: str, words: str, width: int = _OF_A_MARKED) -> str:
     return f"<span{css}><b>{label}</b> {text(words, width)}</span> "
 
 
-def _end(evaluation: Evaluation, view: View) -> Iterator[str]:
-    """Yield the scores, 24 at most, the diagnosis and the makers."""
+def _scores_and_makers(evaluation: Evaluation, view: View) -> Iterator[str]:
+    """Yield the table of scores, 24 at most, the diagnosis and the makers."""
     yield "<table><tr><th>score</th><th>value</th><th>why</th></tr>"
     for score in view["scores"][:_MOST_SCORES]:
         value = f"{score['figure']} {score['verdict']}".rstrip()
@@ -146,7 +146,7 @@ def _end(evaluation: Evaluation, view: View) -> Iterator[str]:
 
 
 def _value_html(value: str, state: str) -> str:
-    """Write a score's cell, which has the look and the sign of a state where the value is bad.
+    """Write a score's cell; a bad value has the look and the sign of its state.
 
     An empty state gives a plain cell.
     """
@@ -180,17 +180,18 @@ def evaluations_html(evaluations: Sequence[Evaluation], missing: str = "") -> st
     numbers = list(range(len(evaluations)))
     if len(evaluations) > _MOST_ROWS:
         numbers = sorted(sorted(numbers, key=lambda n: gravity(evaluations[n]))[:_MOST_ROWS])
-    shown = [evaluations[number] for number in numbers]
-    names = score_names(shown)[:_MOST_COLUMNS]
+    gravest = [evaluations[number] for number in numbers]
+    names = score_names(gravest)[:_MOST_COLUMNS]
     head = "".join(_head(Summary.of(evaluations), names, missing))
     end = f"</table>{_legend_html()}</div>"
     left = _MOST_BYTES - len(head.encode()) - len(end.encode()) - _LAST_WORDS
     parts, rows = [head], 0
-    for place, evaluation in enumerate(shown):
+    for place, evaluation in enumerate(gravest):
         row = _row(numbers[place] + 1, evaluation, names)
         left -= len(row.encode())
         # What one call leaves unused is the next ones'; a row without sentences still says most.
-        share = (left + len(row.encode())) // (len(shown) - place) - len(row.encode()) - _LAST_WORDS
+        rows_left = len(gravest) - place
+        share = (left + len(row.encode())) // rows_left - len(row.encode()) - _LAST_WORDS
         if left < 0:
             break
         details = (
@@ -241,7 +242,7 @@ def _row(number: int, evaluation: Evaluation, names: Sequence[str]) -> str:
         _value_html(cell(evaluation.scores.get(name)), bad.get(name, "")) for name in names
     )
     patterns = ", ".join(diagnosis.pattern for diagnosis in evaluation.diagnosis)
-    parts = list(_answer(view_of(evaluation), 160))
+    parts = list(_answer_html(view_of(evaluation), 160))
     answer = "".join(parts[:_MOST_SENTENCES]) + "…" * (len(parts) > _MOST_SENTENCES)
     error = evaluation.error
     words = patterns if error is None else f"failed: {error.type}"

@@ -51,7 +51,7 @@ Values = tuple[float, float]
 
 
 def millionths(value: float) -> int:
-    """Return a value as it is compared: values that agree in it are ties."""
+    """Round a value to millionths, in which values are compared; equal ones are ties."""
     return round(value * _MILLIONTHS)
 
 
@@ -257,7 +257,7 @@ class _Units:
             mean_b=math.fsum(b for _, b in self.values) / n if n else None,
             difference=sum(self.differences) / n / _MILLIONTHS if n else None,
             interval=interval,
-            p=_flips(self.sums) if n else None,
+            p=_sign_flip_p(self.sums) if n else None,
             p_holm=None,
             wins=sum(difference > 0 for difference in self.differences),
             losses=sum(difference < 0 for difference in self.differences),
@@ -287,7 +287,7 @@ class _Units:
         return error / _MILLIONTHS, total / n / _MILLIONTHS, reach
 
 
-def _flips(sums: Sequence[int]) -> float:
+def _sign_flip_p(sums: Sequence[int]) -> float:
     """Return the two-sided p-value of the sign-flip test."""
     sizes, observed = sorted(abs(total) for total in sums if total), abs(sum(sums))
     shares, gone_through = {0: 1.0}, 0  # of all flips, by their sums
@@ -307,7 +307,7 @@ def _flips(sums: Sequence[int]) -> float:
 
 
 def _holm(ps: Mapping[str, float]) -> dict[str, float]:
-    """Adjust p-values by the number of scores: none falls below that of a smaller one."""
+    """Adjust p-values for the number of scores, by Holm's method."""
     adjusted: dict[str, float] = {}
     largest = 0.0
     for rank, (p, name) in enumerate(sorted((p, name) for name, p in ps.items())):

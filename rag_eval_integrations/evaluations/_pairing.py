@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from rag_eval_integrations._visible import one_line
@@ -23,7 +24,7 @@ from rag_eval_integrations.evaluations._paired import millionths
 from rag_eval_integrations.metrics.retrieval import LABEL_RETRIEVAL_SCORES
 from rag_eval_integrations.records import Evaluation, Means, Sentence
 from rag_eval_integrations.records._conversation import CONVERSATION, conversation_in
-from rag_eval_integrations.records._shown import LEXICAL
+from rag_eval_integrations.records._repr import LEXICAL
 
 T = TypeVar("T")
 
@@ -41,8 +42,8 @@ POOLED = _OF_TRACE + LABEL_RETRIEVAL_SCORES
 
 
 @lru_cache(maxsize=10_000, typed=True)
-def shared(value: T) -> T:
-    """Return an equal object that is there already: of 100,000 calls, few values differ."""
+def interned(value: T) -> T:
+    """Intern a value: of 100,000 calls, few values differ."""
     return value
 
 
@@ -60,7 +61,7 @@ class Retrieval(NamedTuple):
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> Retrieval | None:
-        """Take it out of an evaluation; None without labels, or scores that follow from them."""
+        """Read the retrieval of an evaluation; None without labels or scores that use them."""
         labels, scores = evaluation.labels, evaluation.scores
         by = next((scores[name].by for name in POOLED if name in scores), None)
         if labels is None or by is None:
@@ -74,7 +75,7 @@ class Retrieval(NamedTuple):
         return cls(
             _digest([evaluation.question, turns, sentences, evaluation.earlier]),
             sum(1 << places[key] for key in relevant & places.keys()),
-            shared((by.formulas, by.relevance_baseline, by.splitter, by.judge)),
+            interned((by.formulas, by.relevance_baseline, by.splitter, by.judge)),
             len(relevant) + len(used) < listed or not relevant | used <= places.keys(),
         )
 
@@ -124,14 +125,14 @@ class CallInBrief(NamedTuple):
             for at in range(0, len(ours), _SENTENCE)
         )
 
-    def why_not(self, name: str) -> str:
+    def unscored_code(self, name: str) -> str:
         """Return the code of why a score has no value: `absent` if it was not asked for."""
         codes = dict(zip(self.names, self.values, strict=True))
         return str(codes.get(name, codes.get("", "absent")))
 
 
 class EvaluationsFile:
-    """Evaluations of a file, of which few are held at a time: it is read again for some of them.
+    """Evaluations of a file, streamed; the file is read again for some of them.
 
     Args:
         path: EVALS; also gzipped, Parquet, or a folder of Parquet.
@@ -173,6 +174,56 @@ class EvaluationsFile:
             yield wanted[number], evaluation
 
 
+Source = Iterable[Evaluation] | str | os.PathLike[str] | EvaluationsFile
+"""A run as a user gives it."""
+
+
+def run_names(sources: Sequence[Source], given: Sequence[str] | None) -> list[str]:
+    """Return the names of the runs: as given, of their files, or letters."""
+    if given is not None:
+        if isinstance(given, str) or len(given) != len(sources):
+            raise ConfigurationError("names", given, f"give one name for each of {len(sources)}")
+        if len(set(given)) < len(given) or not all(isinstance(name, str) for name in given):
+            raise ConfigurationError("names", given, "give each run another name, a text")
+        return list(given)
+    letters = [_letter(place) for place in range(len(sources))]
+    files = [_path_of(source) for source in sources]
+    for shorten in (lambda path: Path(path).name, str):  # with folders where two have one name
+        names = [
+            letter if file is None else shorten(file)
+            for letter, file in zip(letters, files, strict=True)
+        ]
+        if len(set(names)) == len(names):
+            return names
+    return letters
+
+
+def _letter(place: int) -> str:
+    return chr(ord("A") + place) if place < 26 else f"run {place + 1}"
+
+
+def _path_of(source: Source) -> str | None:
+    """Return the path of a run's file; None for evaluations in memory."""
+    if isinstance(source, EvaluationsFile):
+        return str(source.path)
+    return os.fspath(source) if isinstance(source, str | os.PathLike) else None
+
+
+def opened(name: str, source: Source) -> EvaluationsFile | Sequence[Evaluation]:
+    """Return a run's evaluations, or its file; refuse other objects."""
+    if isinstance(source, EvaluationsFile):
+        return source
+    if isinstance(source, str | os.PathLike):
+        return EvaluationsFile(source)
+    given: object = source
+    if isinstance(given, Evaluation) or not isinstance(given, Iterable):
+        why = "should be evaluations or the path of an EVALS file"
+        raise ConfigurationError(
+            "runs", given, f"run {name} {why}, not {type(given).__name__}", missing=True
+        )
+    return tuple(source)
+
+
 @dataclass(frozen=True)
 class RunInBrief:
     """A run: all its calls in brief, and where its evaluations are."""
@@ -193,9 +244,9 @@ class RunInBrief:
         name: str,
         evaluations: EvaluationsFile | Sequence[Evaluation],
         conversation: str | Literal[False] | None,
-        ways: Ways,
+        ways: PairingWays,
     ) -> RunInBrief:
-        """Go through a run once and keep what pairing and statistics need.
+        """Read a run once, and keep what pairing and statistics need of each call.
 
         Ways to pair that fail for one of its calls are excluded.
 
@@ -266,7 +317,7 @@ class RunInBrief:
 
 
 def _in_brief(evaluation: Evaluation, fields: Sequence[str]) -> CallInBrief:
-    """Return what pairing and comparing need of an evaluation.
+    """Reduce an evaluation to what pairing and comparing need.
 
     A failed one has an error among its scores.
     """
@@ -285,29 +336,29 @@ def _in_brief(evaluation: Evaluation, fields: Sequence[str]) -> CallInBrief:
         if evaluation.question.strip()
         else None,
         conversation_in(metadata_of(evaluation), fields),
-        shared(tuple(scores)),
-        tuple(map(shared, scores.values())),
+        interned(tuple(scores)),
+        tuple(map(interned, scores.values())),
         Retrieval.of(evaluation),
-        b"".join(_digest([words(sentence)])[:_SENTENCE] for sentence in response),
+        b"".join(_digest([single_spaced(sentence)])[:_SENTENCE] for sentence in response),
         sum(1 << place for place, sentence in enumerate(response) if sentence.key in against),
     )
 
 
-def words(sentence: Sentence) -> str:
-    """Return what two sentences have in common that are equal but for white space."""
+def single_spaced(sentence: Sentence) -> str:
+    """Return a sentence's text with single spaces, by which sentences are compared."""
     return " ".join(sentence.text.split())
 
 
 def _digest(texts: Sequence[object]) -> bytes:
-    """Return what stands for texts where they are compared."""
+    """Hash texts, for comparisons."""
     return hashlib.sha256(json.dumps(texts).encode("ascii")).digest()[:16]
 
 
 # --- Pairs
 
 
-class Ways:
-    """The ways in which the calls of runs can be paired, and why others cannot be taken.
+class PairingWays:
+    """The ways in which calls of runs can be paired, and why the others fail.
 
     Args:
         by: the only way that is wanted; None for ids if all are the users' own, unique in every
@@ -350,7 +401,7 @@ class Ways:
         raise self._refusal(f"{a.name}, {b.name}", dict.fromkeys(self.left, why))
 
     def _refusal(self, runs: str, more: dict[PairedBy, str]) -> ConfigurationError:
-        """Make the error that says why each way of pairing fails."""
+        """Return the error that says why each way of pairing fails."""
         labels: dict[PairedBy, str] = {"id": "ids", "question": "question and reference"}
         reasons = self._trouble | more
         why = "; ".join(f"by {labels[way]}: {reasons[way]}" for way in self._wanted)
@@ -359,7 +410,7 @@ class Ways:
 
 
 def key_of(call: CallInBrief, by: PairedBy) -> str | bytes | None:
-    """Return what a call is paired by, its id or question; None if it has none."""
+    """Return the key of a call for a way of pairing: its id or question; None if it has none."""
     return call.id if by == "id" else call.question
 
 
@@ -392,22 +443,22 @@ class Change:
     @property
     def new_unsupported(self) -> list[Sentence]:
         """Sentences that are not fully supported and have no equal one in the response before."""
-        known = set(map(words, self.before.sentences.response))
+        known = set(map(single_spaced, self.before.sentences.response))
         against = (sentence for sentence, *_ in unsupported(self.after))
-        return [sentence for sentence in against if words(sentence) not in known]
+        return [sentence for sentence in against if single_spaced(sentence) not in known]
 
     @property
     def id(self) -> str:
-        """The call's id; empty for the one that is made of its texts."""
-        made = (self.before.row_key[:16], self.after.row_key[:16])
-        return "" if self.after.id in made else self.after.id
+        """The call's id; empty for the default one, a digest of its texts."""
+        default_ids = (self.before.row_key[:16], self.after.row_key[:16])
+        return "" if self.after.id in default_ids else self.after.id
 
     def named(self, most: int) -> str:
         """Name the call in a line: its id, and the first characters of its question."""
         return f"{one_line(self.id, 40)} “{one_line(self.after.question, most)}”".lstrip()
 
     def scores(self, names: Iterable[str]) -> Iterator[tuple[str, float | None, float | None]]:
-        """Yield the scores that differ, among some: name, value before and value after.
+        """Yield those of the named scores that differ: name, value before and value after.
 
         Values are pooled where the comparison's are.
         """

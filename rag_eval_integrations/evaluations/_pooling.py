@@ -18,7 +18,7 @@ from rag_eval_integrations.evaluations._pairing import (
     CallInBrief,
     Retrieval,
     RunInBrief,
-    shared,
+    interned,
 )
 from rag_eval_integrations.metrics.retrieval import LABEL_RETRIEVAL_SCORES, LabelRetrieval
 from rag_eval_integrations.metrics.trace import Formulas, Trace
@@ -45,7 +45,7 @@ class Agreement(NamedTuple):
 
 
 class Pools:
-    """The relevant sentences of each retrieval in any of some runs.
+    """The pooled relevant sentences of each retrieval: those relevant in any run.
 
     Args:
         runs: the runs.
@@ -63,13 +63,13 @@ class Pools:
         pool = self._by_texts.setdefault(mine.texts, mine)
         if isinstance(pool, str):
             return
-        if other := _AS_RECORDED if mine.as_recorded else _other(mine, pool):
+        if other := _AS_RECORDED if mine.as_recorded else _difference_of_makers(mine, pool):
             self._by_texts[mine.texts] = other
         elif more := mine.relevant & ~pool.relevant:
             self._by_texts[mine.texts] = pool._replace(relevant=pool.relevant | more)
 
     def pooled(self, run: RunInBrief) -> RunInBrief:
-        """Give the calls of a run the values that follow from the pools.
+        """Return a run whose calls have the values that follow from the pools.
 
         Raises:
             ConfigurationError, OSError: as for `RunInBrief.some`.
@@ -86,15 +86,19 @@ class Pools:
             call = calls[position]
             values = dict(zip(call.names, call.values, strict=True))
             values |= _recomputed(evaluation, lacking[position])
-            calls[position] = call._replace(pooled=tuple(map(shared, values.values())))
+            calls[position] = call._replace(pooled=tuple(map(interned, values.values())))
         return replace(run, calls=tuple(calls))
 
     def share(self, before: CallInBrief, after: CallInBrief) -> bool:
-        """Tell whether two calls are the same retrieval and have one pool."""
+        """Tell whether two calls are the same retrieval with a common pool."""
         a, b = before.retrieval, after.retrieval
         if a is None or b is None or a.texts != b.texts:
             return False
         return isinstance(self._by_texts[a.texts], Retrieval)
+
+    def _is_pooled(self, before: CallInBrief, after: CallInBrief) -> bool:
+        """Tell whether two calls share a pool, or another run's pool changed one of them."""
+        return self.share(before, after) or bool(before.pooled) or bool(after.pooled)
 
     def agreement(self, pairs: Pairs) -> Agreement:
         """Count how far the labels of pairs that share a pool agree."""
@@ -104,7 +108,7 @@ class Pools:
             if self.share(before, after) and before.retrieval and after.retrieval
         ]
         return Agreement(
-            sum(self.share(*pair) or any(call.pooled for call in pair) for pair in pairs),
+            sum(self._is_pooled(*pair) for pair in pairs),
             sum((a & b).bit_count() for a, b in marks),
             sum((a | b).bit_count() for a, b in marks),
         )
@@ -123,29 +127,29 @@ class Pools:
                 f"Of {counted(either, 'sentence')} there that either run labels relevant, both "
                 f"label {both:,} ({both / either:.0%}); the rest is the judge's own noise."
             )
-        if reasons := Counter(filter(None, (self._why_not(*pair) for pair in pairs))):
+        if reasons := Counter(filter(None, (self._unpooled_reason(*pair) for pair in pairs))):
             why = ", ".join(f"{counted(n, 'call')} ({reason})" for reason, n in reasons.items())
             yield f"Not pooled: {why}; there, relevance can differ by the judge's noise."
 
-    def _why_not(self, before: CallInBrief, after: CallInBrief) -> str | None:
-        """Say why two calls that may be one retrieval have no pool."""
+    def _unpooled_reason(self, before: CallInBrief, after: CallInBrief) -> str | None:
+        """Say why two calls that may be the same retrieval have no common pool."""
         a, b = before.retrieval, after.retrieval
         if a is None or b is None:
             return None
         if a.texts != b.texts:  # by another splitter, sentences are others
-            return _other(a, b) if a.counted[2] != b.counted[2] else None
+            return _difference_of_makers(a, b) if a.counted[2] != b.counted[2] else None
         pool = self._by_texts[a.texts]
         return pool if isinstance(pool, str) else None
 
 
-def _other(a: Retrieval, b: Retrieval) -> str | None:
-    """Name what the scores of two calls were made differently by."""
+def _difference_of_makers(a: Retrieval, b: Retrieval) -> str | None:
+    """Name the first difference between the makers of two calls' scores; None if there is none."""
     parts = zip(_OTHERS, a.counted, b.counted, strict=True)
     return next((words for words, *both in parts if both[0] != both[1]), None)
 
 
 def _recomputed(evaluation: Evaluation, relevant: int) -> Iterator[tuple[str, float]]:
-    """Yield the values that scores of an evaluation have with these relevant sentences."""
+    """Recompute the scores of an evaluation from pooled relevant sentences, as names and values."""
     # Up: rows are read in `dataset`.
     from rag_eval_integrations.dataset.rows import labelled_from_evaluation  # noqa: PLC0415
 

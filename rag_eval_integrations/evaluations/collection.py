@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -177,7 +177,7 @@ class Evaluations(Sequence[Evaluation]):
             raise ConfigurationError("name", name, why)
         scored = [score for score in figures if score.scored]
         if len(scored) > 1:
-            raise ConfigurationError("name", name, _made_in_ways(scored))
+            raise ConfigurationError("name", name, _no_common_mean(scored))
         score = (scored or figures)[0]
         total = sum(each.total for each in figures)
         return MeanOf(name, score.mean, score.interval, score.scored, total)
@@ -257,7 +257,7 @@ class Evaluations(Sequence[Evaluation]):
         """
         with extra("pandas", "pandas"):
             import pandas as pd
-        from rag_eval_integrations.evaluations._written import columns_of, row_of
+        from rag_eval_integrations.evaluations._formats import columns_of, row_of
 
         columns = columns_of(self._items)
         frame = pd.DataFrame([row_of(each, columns) for each in self._items], columns=list(columns))
@@ -279,11 +279,11 @@ class Evaluations(Sequence[Evaluation]):
             ConfigurationError, OSError: as for `save`.
         """
         from rag_eval_integrations.dataset.files import rows_to
-        from rag_eval_integrations.evaluations import _written
+        from rag_eval_integrations.evaluations import _formats
 
-        target = _named(path, ".csv", ".txt")
+        target = _checked_path(path, ".csv", ".txt")
         with rows_to(target, overwrite=overwrite, field="path") as out:
-            for piece in _written.csv_of(self._items, _written.columns_of(self._items)):
+            for piece in _formats.csv_of(self._items, _formats.columns_of(self._items)):
                 out.write(piece.encode("utf-8"))
         return Path(path)
 
@@ -302,12 +302,12 @@ class Evaluations(Sequence[Evaluation]):
             ConfigurationError, OSError: as for `save`.
         """
         from rag_eval_integrations.dataset.files import rows_to
-        from rag_eval_integrations.evaluations import _written
+        from rag_eval_integrations.evaluations import _formats
 
-        _written.check_parquet()
-        target = _named(path, ".parquet", ".pq")
+        _formats.check_parquet()
+        target = _checked_path(path, ".parquet", ".pq")
         with rows_to(target, overwrite=overwrite, field="path") as out:
-            _written.write_parquet(self._items, _written.columns_of(self._items), out)
+            _formats.write_parquet(self._items, _formats.columns_of(self._items), out)
         return Path(path)
 
     def to_ragbench(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -328,7 +328,7 @@ class Evaluations(Sequence[Evaluation]):
         from rag_eval_integrations.dataset.files import rows_to
         from rag_eval_integrations.dataset.rows import ragbench_line
 
-        target = _named(path, ".jsonl", ".json")
+        target = _checked_path(path, ".jsonl", ".json")
         with rows_to(target, overwrite=overwrite, field="path") as out:
             for line in filter(None, map(ragbench_line, self._items)):
                 out.write(line.encode("ascii"))
@@ -393,8 +393,8 @@ class Evaluations(Sequence[Evaluation]):
         return evaluations_html(self._items, self._missing())
 
 
-def _named(path: str | os.PathLike[str], *endings: str) -> Path:
-    """Return the path of a file that is going to be written; refuse the name of another format."""
+def _checked_path(path: str | os.PathLike[str], *endings: str) -> Path:
+    """Return the absolute path of a file to write; refuse the name of another format."""
     given = Path(path)
     ending = given.with_suffix("").suffix if given.suffix == ".gz" else given.suffix
     if ending.lower() not in ("", *endings):
@@ -402,14 +402,19 @@ def _named(path: str | os.PathLike[str], *endings: str) -> Path:
     return given.absolute()
 
 
-def _made_in_ways(figures: Sequence[ScoreFigures]) -> str:
-    """Say what the makers of a score differ in."""
+def _differs(field: str, makers: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether the makers differ in a field of their provenance."""
+    return len({str(maker[field]) for maker in makers}) > 1
+
+
+def _no_common_mean(figures: Sequence[ScoreFigures]) -> str:
+    """Say why a score has no common mean: what its makers differ in."""
     makers = [score.by.model_dump() | {"method": score.method} for score in figures]
-    differing = [name for name in makers[0] if len({str(maker[name]) for maker in makers}) > 1]
-    ways = dict.fromkeys(
-        ", ".join(f"{name} {maker[name]}" for name in differing) + f": {score.scored} calls"
-        for score, maker in zip(figures, makers, strict=True)
-    )
+    differing = [name for name in makers[0] if _differs(name, makers)]
+    ways: dict[str, None] = {}
+    for score, maker in zip(figures, makers, strict=True):
+        fields = ", ".join(f"{name} {maker[name]}" for name in differing)
+        ways[f"{fields}: {score.scored} calls"] = None
     return (
         f"was made in {len(figures)} ways, which have no common mean ({'; '.join(ways)}); "
         "select those of one maker, such as Evaluations(e for e in evaluations if …)"

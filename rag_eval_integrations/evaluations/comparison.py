@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal
 
 from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations._difference_words import (
+    HEADINGS,
+    OUTCOMES,
+    calls,
+    cells,
+    decimal,
+    outcome,
+)
 from rag_eval_integrations.evaluations._notebook import text
 from rag_eval_integrations.evaluations._paired import (
     DERIVED,
@@ -25,21 +31,21 @@ from rag_eval_integrations.evaluations._pairing import (
     POOLED,
     CallInBrief,
     Change,
-    EvaluationsFile,
     Pair,
     PairedBy,
+    PairingWays,
     RunInBrief,
-    Ways,
+    Source,
     conversations,
     difference_of,
-    shared,
+    interned,
+    opened,
+    run_names,
 )
 from rag_eval_integrations.evaluations._pooling import OF_RETRIEVAL, Agreement, Pairs, Pools
 from rag_eval_integrations.evaluations.summary import aligned, caution
-from rag_eval_integrations.records import By, Evaluation
+from rag_eval_integrations.records import By
 from rag_eval_integrations.records.score import score_hint
-
-Source = Iterable[Evaluation] | str | os.PathLike[str] | EvaluationsFile
 
 # --- What is found
 
@@ -149,6 +155,7 @@ class Comparison:
         return self._changes([(pair, None) for _, pair in most], limit)
 
     def _new_unsupported(self) -> Iterator[tuple[int, Pair]]:
+        """Yield the pairs with new unsupported sentences, and how many they have."""
         a, b = (run.calls for run in self._runs)
         for i, j in self._pairs:
             if count := b[j].new_unsupported(a[i]):
@@ -186,23 +193,21 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """Return all figures as JSON values; `runs` has one entry for each run but the baseline."""
+        runs = [run._run_json() for run in self.all]
+        return {"generator": GENERATOR, "baseline": self.names[0], "runs": runs}
+
+    def _run_json(self) -> dict[str, Any]:
+        """Return the figures of this run alone, without `others`."""
         return {
-            "generator": GENERATOR,
-            "baseline": self.names[0],
-            "runs": [
-                {
-                    "name": run.names[1],
-                    "paired_by": run.paired_by,
-                    "pairs": run.pairs,
-                    "only_baseline": run.only_a,
-                    "only_run": run.only_b,
-                    "new_unsupported": run.new_unsupported,
-                    "notes": list(run.notes),
-                    "pooled": run.pooled._asdict(),
-                    "scores": [score.to_json() for score in run.scores.values()],
-                }
-                for run in self.all
-            ],
+            "name": self.names[1],
+            "paired_by": self.paired_by,
+            "pairs": self.pairs,
+            "only_baseline": self.only_a,
+            "only_run": self.only_b,
+            "new_unsupported": self.new_unsupported,
+            "notes": list(self.notes),
+            "pooled": self.pooled._asdict(),
+            "scores": [score.to_json() for score in self.scores.values()],
         }
 
     def __repr__(self) -> str:
@@ -276,10 +281,10 @@ def compare(
     if by not in (None, "id", "question"):
         raise ConfigurationError("by", by, "use 'id' or 'question'")
     sources = [a, b, *more]
-    ways = Ways(by)
+    ways = PairingWays(by)
     runs = [
-        RunInBrief.of(name, _opened(name, source), conversation, ways)
-        for name, source in zip(_names(sources, names), sources, strict=True)
+        RunInBrief.of(name, opened(name, source), conversation, ways)
+        for name, source in zip(run_names(sources, names), sources, strict=True)
     ]
     if conversation and not any(call.conversation for run in runs for call in run.calls):
         why = "is a field of the metadata of no call"
@@ -290,52 +295,8 @@ def compare(
     return replace(first, others=tuple(later))
 
 
-def _names(sources: Sequence[Source], given: Sequence[str] | None) -> list[str]:
-    """Return the names of the runs: as given, of their files, or letters."""
-    if given is not None:
-        if isinstance(given, str) or len(given) != len(sources):
-            raise ConfigurationError("names", given, f"give one name for each of {len(sources)}")
-        if len(set(given)) < len(given) or not all(isinstance(name, str) for name in given):
-            raise ConfigurationError("names", given, "give each run another name, a text")
-        return list(given)
-    letters = [
-        chr(ord("A") + place) if place < 26 else f"run {place + 1}" for place in range(len(sources))
-    ]
-    files = [
-        str(source.path)
-        if isinstance(source, EvaluationsFile)
-        else os.fspath(source)
-        if isinstance(source, str | os.PathLike)
-        else None
-        for source in sources
-    ]
-    for shorten in (lambda path: Path(path).name, str):  # with folders where two have one name
-        names = [
-            letter if file is None else shorten(file)
-            for letter, file in zip(letters, files, strict=True)
-        ]
-        if len(set(names)) == len(names):
-            return names
-    return letters
-
-
-def _opened(name: str, source: Source) -> EvaluationsFile | Sequence[Evaluation]:
-    """Return a run's evaluations, or its file; refuse other objects."""
-    if isinstance(source, EvaluationsFile):
-        return source
-    if isinstance(source, str | os.PathLike):
-        return EvaluationsFile(source)
-    given: object = source
-    if isinstance(given, Evaluation) or not isinstance(given, Iterable):
-        why = "should be evaluations or the path of an EVALS file"
-        raise ConfigurationError(
-            "runs", given, f"run {name} {why}, not {type(given).__name__}", missing=True
-        )
-    return tuple(source)
-
-
 def _compared(
-    a: RunInBrief, b: RunInBrief, ways: Ways, pools: Pools, allow_mixed: bool
+    a: RunInBrief, b: RunInBrief, ways: PairingWays, pools: Pools, allow_mixed: bool
 ) -> Comparison:
     """Compare two runs by pairs of calls.
 
@@ -353,8 +314,12 @@ def _compared(
         )
     by, pairs = ways.pair(a, b)
     both = [(a.calls[i], b.calls[j]) for i, j in pairs]
-    values = {name: [_values(*pair, name) for pair in both] for name in names}
-    same = {name for name in OF_RETRIEVAL if name in values and _same(values[name], both, pools)}
+    values = {name: _column(name, both) for name in names}
+    same = {
+        name
+        for name in OF_RETRIEVAL
+        if name in values and _has_same_documents(values[name], both, pools)
+    }
     figures = paired(values, conversations(a, b, pairs), same)
     agreement = pools.agreement(both)
     return Comparison(
@@ -371,21 +336,26 @@ def _compared(
     )
 
 
+def _column(name: str, pairs: Pairs) -> list[Values | None]:
+    """Return the values of a score, a pair of them for each paired call."""
+    return [_values(before, after, name) for before, after in pairs]
+
+
 def _values(before: CallInBrief, after: CallInBrief, name: str) -> Values | None:
-    """Return both values of a score; None without one of them."""
+    """Return a score's values before and after; None if either is missing."""
     was, now = before.value(name), after.value(name)
-    return None if was is None or now is None else shared((was, now))
+    return None if was is None or now is None else interned((was, now))
 
 
-def _same(values: Sequence[Values | None], pairs: Pairs, pools: Pools) -> bool:
-    """Tell whether a score of the retrieval has no difference because there is no other one."""
+def _has_same_documents(values: Sequence[Values | None], pairs: Pairs, pools: Pools) -> bool:
+    """Tell whether a retrieval score is equal in all pairs because all retrieved the same."""
     scored = [pair for pair, both in zip(pairs, values, strict=True) if both is not None]
     is_equal = all(both is None or millionths(both[0]) == millionths(both[1]) for both in values)
     return bool(scored) and is_equal and all(pools.share(*pair) for pair in scored)
 
 
 def _completed(score: ScoreDifference, pairs: Pairs, agreement: Agreement) -> ScoreDifference:
-    """Add which calls have the score in one run only, and the means without pools."""
+    """Add the counts of calls with the score in one run only, and the means without pooling."""
     name = score.name
     lost: Counter[str] = Counter()
     gained = 0
@@ -393,9 +363,9 @@ def _completed(score: ScoreDifference, pairs: Pairs, agreement: Agreement) -> Sc
     for before, after in pairs:
         was, now = before.own(name), after.own(name)
         if was is not None and now is not None:
-            own.append(shared((was, now)))
+            own.append(interned((was, now)))
         elif was is not None:
-            lost[after.why_not(name)] += 1
+            lost[after.unscored_code(name)] += 1
         gained += was is None and now is not None
     score = replace(score, became_unscored=dict(lost.most_common()), became_scored=gained)
     if name not in POOLED or not agreement.calls or not own:
@@ -405,25 +375,22 @@ def _completed(score: ScoreDifference, pairs: Pairs, agreement: Agreement) -> Sc
 
 
 def _made_differently(a: RunInBrief, b: RunInBrief, names: Sequence[str]) -> Iterator[str]:
-    """Say in which fields of their provenance the values of a score differ."""
+    """Yield the fields of provenance in which two runs differ, with their scores."""
     differing: dict[str, list[str]] = {}
     for name in names:
         for part in [*By.model_fields, "method"]:
-            in_a, in_b = (
-                sorted(
-                    {
-                        str(getattr(made if part == "method" else made.by, part))
-                        for made in run.means.made
-                        if made.name == name
-                    }
-                )
-                for run in (a, b)
-            )
+            in_a, in_b = _provenance(a, name, part), _provenance(b, name, part)
             if len({*in_a, *in_b}) > 1:
                 words = f"{part} {' and '.join(in_a)} in {a.name}, {' and '.join(in_b)} in {b.name}"
                 differing.setdefault(words, []).append(name)
     for words, scores in differing.items():
         yield f"{words}: {', '.join(scores)}"
+
+
+def _provenance(run: RunInBrief, name: str, part: str) -> list[str]:
+    """List the values of one field of a score's provenance in a run, sorted."""
+    makers = [maker for maker in run.means.made if maker.name == name]
+    return sorted({str(getattr(maker if part == "method" else maker.by, part)) for maker in makers})
 
 
 def _notes(a: RunInBrief, b: RunInBrief, pairs: Sequence[Pair], different: str) -> Iterator[str]:
@@ -447,24 +414,9 @@ def _notes(a: RunInBrief, b: RunInBrief, pairs: Sequence[Pair], different: str) 
 # --- As a person reads it
 
 
-def calls(count: int) -> str:
-    """Write a number of calls."""
-    return counted(count, "call")
-
-
 def places_of(comparison: Comparison) -> int:
     """Return the decimals of figures: fewer than 10 calls do not tell a thousandth."""
     return 2 if comparison.pairs < MIN_PAIRS else 3
-
-
-def decimal(value: float | None, places: int = 3, *, sign: bool = False) -> str:
-    """Write a figure; a dash for none."""
-    return "–" if value is None else f"{value:{'+' if sign else ''}.{places}f}"
-
-
-def probability(value: float | None) -> str:
-    """Write a p-value; a dash for none."""
-    return "–" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def heading(comparison: Comparison) -> str:
@@ -478,8 +430,8 @@ def heading(comparison: Comparison) -> str:
     return f"{second} compared with {first}"
 
 
-def in_answers(comparison: Comparison) -> list[str]:
-    """Say before the statistics how many answers changed, whether that is sure, and who read them.
+def answer_changes(comparison: Comparison) -> list[str]:
+    """Say how many answers changed, whether that is more than chance, and who read them.
 
     Returns:
         One or two sentences: of adherence, or without it of the score that most calls changed;
@@ -510,18 +462,6 @@ def in_answers(comparison: Comparison) -> list[str]:
     return [f"{line}.", *filter(None, [caution(sum(run.lexical for run in runs), total)])]
 
 
-OUTCOMES = ("worse", "better", "cannot tell", "same documents")
-
-
-def outcome(score: ScoreDifference) -> str:
-    """Say what the interval tells of a score, in one of `OUTCOMES`."""
-    if score.same_documents:
-        return "same documents"
-    if score.interval is None or score.interval.low <= 0 <= score.interval.high:
-        return "cannot tell"
-    return "worse" if score.interval.high < 0 else "better"
-
-
 def outcomes(comparison: Comparison) -> list[tuple[str, ScoreDifference]]:
     """List the scores with what the interval tells, the worse ones first."""
     told = [(outcome(score), score) for score in comparison.scores.values()]
@@ -537,40 +477,13 @@ def outcome_lines(comparison: Comparison) -> list[str]:
     ]
 
 
-HEADINGS = (
-    "score",
-    "A",
-    "B",
-    "B - A",
-    "95 % interval",
-    "p",
-    "adjusted p",
-    "smallest detectable difference",
-)
-
-
-def cells(score: ScoreDifference, places: int = 3) -> list[str]:
-    """Write one score's row under `HEADINGS`."""
-    interval = score.interval
-    ends = "–" if interval is None else f"[{interval.low:+.3f}, {interval.high:+.3f}]"
-    return [
-        score.name,
-        decimal(score.mean_a, places),
-        decimal(score.mean_b, places),
-        decimal(score.difference, places, sign=True),
-        ends,
-        probability(score.p),
-        probability(score.p_holm),
-        decimal(score.smallest_visible),
-    ]
-
-
 def table(comparison: Comparison) -> list[list[str]]:
     """Return the headings and a row per score, without columns that hold nothing."""
     places = places_of(comparison)
     rows = [cells(score, places) for score in comparison.scores.values()]
-    columns = [at for at in range(len(HEADINGS)) if {row[at] for row in rows} != {"–"}]
-    return [[row[at] for at in columns] for row in (HEADINGS, *rows)]
+    columns = zip(HEADINGS, *rows, strict=True)
+    filled = [column for column in columns if set(column[1:]) != {"–"}]
+    return [list(row) for row in zip(*filled, strict=True)]
 
 
 def moves(change: Change, comparison: Comparison) -> list[tuple[str, float | None, float | None]]:
@@ -628,7 +541,7 @@ def table_lines(comparison: Comparison, width: int = 80) -> list[str]:
             aligned([row[:split] for row in rows]),
             aligned([[row[0], *row[split:]] for row in rows]),
         ]
-    lines = [one_line(line) for line in (heading(comparison), *in_answers(comparison))]
+    lines = [one_line(line) for line in (heading(comparison), *answer_changes(comparison))]
     tables.insert(0, outcome_lines(comparison))
     return [*lines, *(line for table in tables for line in ("", *table)), ""]
 
@@ -647,7 +560,7 @@ def _table(comparison: Comparison) -> str:
         more = "".join(f"<{tag} style='text-align:right'>{value}</{tag}>" for value in others)
         return f"<tr><th style='text-align:left'>{first}</th>{more}</tr>"
 
-    lines = (heading(comparison), *in_answers(comparison), *outcome_lines(comparison))
+    lines = (heading(comparison), *answer_changes(comparison), *outcome_lines(comparison))
     names = "<br>".join(map(text, lines))
     headings, *figures = table(comparison)
     rows = "".join(row("td", values) for values in figures)

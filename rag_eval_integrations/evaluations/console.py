@@ -1,7 +1,7 @@
 """Tables of evaluations for a terminal, with one row per call, as rich renderables; prints nothing.
 
-Questions, documents and responses are untrusted text. All of it passes through `plain` into `Text`
-objects, so that it is neither read as markup nor able to control the terminal.
+Questions, documents and responses are untrusted text. All of it passes through `one_line` into
+`Text` objects, so that it is neither read as markup nor able to control the terminal.
 """
 
 from __future__ import annotations
@@ -31,29 +31,21 @@ def plain_table(title: str, *columns: str) -> Table:
         title: title of the table.
         columns: headings; one that ends in `>` is right-aligned, for numbers.
     """
-    table = Table(title=Text(plain(title)), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=Text(one_line(title)), title_justify="left", box=SIMPLE_HEAD, pad_edge=False
+    )
     for column in columns:
         name = column.removesuffix(">")
         if name == column:
-            table.add_column(Text(plain(name)), overflow="fold")
+            table.add_column(Text(one_line(name)), overflow="fold")
         else:
-            table.add_column(Text(plain(name)), justify="right", no_wrap=True)
+            table.add_column(Text(one_line(name)), justify="right", no_wrap=True)
     return table
 
 
 def add_row(table: Table, *cells: str) -> None:
     """Add a row of any texts, each shown on one line or folded, and never read as markup."""
-    table.add_row(*(Text(plain(cell)) for cell in cells))
-
-
-def plain(text: str, width: int | None = None) -> str:
-    r"""Write text on one line that is safe for a terminal.
-
-    White space becomes single spaces. Control characters, characters without a width or that
-    change the direction of writing, and lone surrogates are escaped, as in `\x1b`. Text of more
-    than `width` characters is cut and ends in an ellipsis.
-    """
-    return one_line(text, width)
+    table.add_row(*(Text(one_line(cell)) for cell in cells))
 
 
 def unsupported_sentences(evaluation: Evaluation) -> Text:
@@ -65,10 +57,10 @@ def unsupported_sentences(evaluation: Evaluation) -> Text:
     lines = Text()
     for sentence, support, entry in unsupported(evaluation):
         lines.append("\n" if lines else "")
-        lines.append(f"  {plain(sentence.key)} ", style="bold red")
-        lines.append(f"{STATES[support][1]}: “{plain(sentence.text, 300)}”")
+        lines.append(f"  {one_line(sentence.key)} ", style="bold red")
+        lines.append(f"{STATES[support][1]}: “{one_line(sentence.text, 300)}”")
         if entry.explanation:
-            lines.append(f"\n     {plain(entry.explanation, 300)}", style="dim")
+            lines.append(f"\n     {one_line(entry.explanation, 300)}", style="dim")
     return lines
 
 
@@ -85,7 +77,7 @@ MISSED = "the retrieval missed: no sentence of these documents is relevant"
 
 
 def marks_legend() -> Table:
-    """List the signs of `call_details`, which are those of pages."""
+    """List the signs of sentences in `call_details`, with their meanings."""
     table = _grid()
     for state, (sign, words) in STATES.items():
         table.add_row("", Text(sign, style=_STYLES[state]), Text(words))
@@ -100,15 +92,15 @@ def call_details(evaluation: Evaluation) -> Group:
     without signs.
     """
     view = view_of(evaluation)
-    support = {one["key"]: one for one in view["support"]}
+    support = {claim["key"]: claim for claim in view["support"]}
     answer, documents = _grid(), _grid()
     for key, state, _, pieces in view["response"]:
         _add_sentence(answer, state, key, "".join(pieces))
-        one = support.get(key)
-        if one and one["why"] and (one["faults"] or state in ("none", "partial")):
-            answer.add_row("", "", "", Text(plain(one["why"], 300), style="dim"))
+        claim = support.get(key)
+        if claim and claim["why"] and (claim["faults"] or state in ("none", "partial")):
+            answer.add_row("", "", "", Text(one_line(claim["why"], 300), style="dim"))
     for document in view["documents"]:
-        number, name = plain(document["number"]), plain(document["name"], 60)
+        number, name = one_line(document["number"]), one_line(document["name"], 60)
         title = Text(" · ".join(filter(None, (name, document["note"]))), style="bold")
         documents.add_row("", Text(number, style="bold"), "", title)
         for key, use, _, words in document["sentences"]:
@@ -117,14 +109,14 @@ def call_details(evaluation: Evaluation) -> Group:
         style = _STYLES["none"]
         documents.add_row("", Text(STATES["none"][0], style=style), "", Text(MISSED, style=style))
     scores = [
-        f"{plain(name)} {plain(cell(score))}"
+        f"{one_line(name)} {one_line(cell(score))}"
         for name, score in evaluation.scores.items()
         if name not in DERIVED
     ]
     return Group(
-        Text(f"Question  {plain(evaluation.question, 400)}", style="bold"),
+        Text(f"Question  {one_line(evaluation.question, 400)}", style="bold"),
         Text("Answer"),
-        answer if view["response"] else Text(plain(view["said"] or "  (none)")),
+        answer if view["response"] else Text(one_line(view["said"] or "  (none)")),
         Text("Documents, as the model saw them"),
         documents if view["documents"] else Text("  (none)"),
         Text(f"Scores  {', '.join(scores)}"),
@@ -132,7 +124,7 @@ def call_details(evaluation: Evaluation) -> Group:
 
 
 def is_missed(evaluation: Evaluation) -> bool:
-    """Return whether this turn retrieved documents, and none of their sentences is relevant."""
+    """Tell whether the retrieval missed: documents, but none of their sentences is relevant."""
     labels = evaluation.labels
     if labels is None:
         return False
@@ -157,7 +149,7 @@ def calls_overview(evaluations: Iterable[Evaluation]) -> Table:
         marked = [f"{STATES[state][0]} {sentence.key}" for sentence, state, _ in unsupported(row)]
         words = ", ".join(marked + ["✗ missed"] * is_missed(row))
         cells = (cell(row.scores.get(name)) for name in names)
-        add_row(table, str(number), *cells, plain(words, 200))
+        add_row(table, str(number), *cells, one_line(words, 200))
     table.title, table.padding = None, (0, 0)
     return table
 
@@ -177,7 +169,7 @@ _STYLES = {
 
 def heading(name: str) -> str:
     """Write a score's name over a narrow column: a long one goes on behind an underscore."""
-    return plain(name).replace("_", "_\n", 1)
+    return one_line(name).replace("_", "_\n", 1)
 
 
 def _grid() -> Table:
@@ -193,8 +185,8 @@ def _grid() -> Table:
 def _add_sentence(table: Table, state: str, key: str, words: str) -> None:
     """Add a sentence with its sign to a call's grid."""
     style, sign = _STYLES.get(state, ""), STATES[state][0] if state else ""
-    said = Text(plain(words, 400), style=style if state in ("none", "partial") else "")
-    table.add_row("", Text(sign, style=style), Text(plain(key), style=style), said)
+    said = Text(one_line(words, 400), style=style if state in ("none", "partial") else "")
+    table.add_row("", Text(sign, style=style), Text(one_line(key), style=style), said)
 
 
 def score_names(rows: Sequence[Evaluation]) -> list[str]:

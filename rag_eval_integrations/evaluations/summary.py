@@ -18,7 +18,7 @@ from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.metrics import Diagnosis, diagnose
 from rag_eval_integrations.metrics._outcome import FAILING, Outcome, outcome
 from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Labels, Means, Score, Usage
-from rag_eval_integrations.records._shown import LEXICAL
+from rag_eval_integrations.records._repr import LEXICAL
 from rag_eval_integrations.records.mean import Interval, Made, RunningMean, makers_of, wilson
 from rag_eval_integrations.records.score import DIAGNOSES, Pattern
 from rag_eval_integrations.sentences import document_number
@@ -130,7 +130,7 @@ class RetrievalFigures:
 
 @dataclass
 class _Tally:
-    """What is counted of the scores that were made in one way, beside their mean."""
+    """Counts of one maker's scores, beside their mean: histogram, unscored and passed."""
 
     bins: list[int] = field(default_factory=lambda: [0] * BINS)
     unscored: Counter[str] = field(default_factory=Counter)
@@ -206,7 +206,7 @@ class Summary:
         if error is not None:
             self.failed += 1
             kind = f"{error.stage}: {error.type}"
-            self._fail({kind: 1}, {kind: error.message})
+            self._add_errors({kind: 1}, {kind: error.message})
         if evaluation.labels is not None:
             self.labelled += 1
             self._retrieval.add(evaluation, evaluation.labels)
@@ -229,7 +229,7 @@ class Summary:
         self.scored += other.scored
         self.failed += other.failed
         self.labelled += other.labelled
-        self._fail(other.errors, other.reasons)
+        self._add_errors(other.errors, other.reasons)
         self.means.merge(other.means)
         self.diagnoses.update(other.diagnoses)
         self.outcomes.update(other.outcomes)
@@ -239,11 +239,11 @@ class Summary:
         self.usage += other.usage
         for name, values in other.versions.items():
             _count(self.versions.setdefault(name, Counter()), values, _OTHERS)
-        for made, tally in other._tallies.items():
-            self._tallies.setdefault(made, _Tally()).merge(tally)
+        for maker, tally in other._tallies.items():
+            self._tallies.setdefault(maker, _Tally()).merge(tally)
         self._retrieval.merge(other._retrieval)
 
-    def _fail(self, errors: Mapping[str, int], reasons: Mapping[str, str]) -> None:
+    def _add_errors(self, errors: Mapping[str, int], reasons: Mapping[str, str]) -> None:
         """Count failed calls by their kind, each with the first message."""
         _count(self.errors, errors, _OTHERS)
         for kind, reason in reasons.items():
@@ -251,46 +251,47 @@ class Summary:
 
     def _add_scores(self, evaluation: Evaluation) -> None:
         """Count the scores of an evaluation, and what made them."""
-        made_by = [("fingerprint", evaluation.fingerprint)]
-        for made, score in makers_of(evaluation):
-            self.means.count(made, score)
-            self._tallies.setdefault(made, _Tally()).add(score)
-            made_by += [(name, getattr(score.by, name)) for name in _VERSIONS]
+        provenance = [("fingerprint", evaluation.fingerprint)]
+        for maker, score in makers_of(evaluation):
+            self.means.count(maker, score)
+            self._tallies.setdefault(maker, _Tally()).add(score)
+            provenance += [(name, getattr(score.by, name)) for name in _VERSIONS]
         self.scored += any(score.value is not None for score in evaluation.scores.values())
-        for name, value in dict.fromkeys(made_by):  # in an order that is the same in every process
+        # In an order that is the same in every process.
+        for name, value in dict.fromkeys(provenance):
             if value is not None:
                 _count(self.versions.setdefault(name, Counter()), {str(value): 1}, _OTHERS)
 
     @property
     def scores(self) -> tuple[ScoreFigures, ...]:
         """The figures of every score, in the order of the metrics; empty without calls."""
-        unscored = {made: Counter(tally.unscored) for made, tally in self._tallies.items()}
+        unscored = {maker: Counter(tally.unscored) for maker, tally in self._tallies.items()}
         means = self.means.made
-        for made in unscored.keys() - means.keys():
-            makers = [
-                maker for maker in means if maker.name == made.name and may_be_of(made.by, maker.by)
+        for unknown in unscored.keys() - means.keys():
+            candidates = [
+                maker
+                for maker in means
+                if maker.name == unknown.name and may_be_of(unknown.by, maker.by)
             ]
-            if len(makers) == 1:
-                unscored[makers[0]] += unscored.pop(made)
+            if len(candidates) == 1:
+                unscored[candidates[0]] += unscored.pop(unknown)
         names = list(self.means.total)
+        makers = [maker for maker in self._tallies if maker in unscored]
         figures = []
-        for made in sorted(
-            (made for made in self._tallies if made in unscored),
-            key=lambda made: names.index(made.name),
-        ):
-            tally, mean = self._tallies[made], means.get(made, RunningMean())
+        for maker in sorted(makers, key=lambda maker: names.index(maker.name)):
+            tally, mean = self._tallies[maker], means.get(maker, RunningMean())
             figures.append(
                 ScoreFigures(
-                    name=made.name,
-                    by=made.by,
-                    method=made.method,
-                    total=mean.n + unscored[made].total(),
+                    name=maker.name,
+                    by=maker.by,
+                    method=maker.method,
+                    total=mean.n + unscored[maker].total(),
                     scored=mean.n,
                     mean=mean.mean,
                     interval=mean.interval,
                     deviation=mean.deviation,
                     bins=tuple(tally.bins),
-                    unscored=dict(unscored[made].most_common()),
+                    unscored=dict(unscored[maker].most_common()),
                     passed=tally.passed,
                     with_threshold=tally.with_threshold,
                 )
@@ -302,18 +303,21 @@ class Summary:
         """The figures of every pattern, the gravest first; empty without labelled calls."""
         if not self.labelled:
             return ()
-        return tuple(
-            PatternFigures(
-                pattern=pattern,
-                calls=calls,
-                share=calls / self.labelled,
-                interval=wilson(calls / self.labelled, self.labelled),
-                meaning=diagnosis.problem,
-                fix=diagnosis.fix,
+        figures = []
+        for pattern, diagnosis in DIAGNOSES.items():
+            calls = self.diagnoses[pattern]
+            share = calls / self.labelled
+            figures.append(
+                PatternFigures(
+                    pattern=pattern,
+                    calls=calls,
+                    share=share,
+                    interval=wilson(share, self.labelled),
+                    meaning=diagnosis.problem,
+                    fix=diagnosis.fix,
+                )
             )
-            for pattern, diagnosis in DIAGNOSES.items()
-            for calls in [self.diagnoses[pattern]]
-        )
+        return tuple(figures)
 
     @property
     def retrieval(self) -> RetrievalFigures:
@@ -421,7 +425,7 @@ _OUTCOMES: dict[Outcome, tuple[str, str]] = {
 
 
 def _count(counter: Counter[K], more: Mapping[K, int], others: K) -> None:
-    """Add counts of kinds; those of new kinds as "others" when there are too many."""
+    """Add counts to a counter; beyond 1,000 kinds, new ones count as `others`."""
     for kind, count in more.items():
         counter[kind if kind in counter or len(counter) < _MOST_KINDS else others] += count
 
@@ -456,7 +460,7 @@ def _table(by: By, figures: Sequence[ScoreFigures]) -> list[str]:
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Write rows of a table as lines, the first column flush left and all others right."""
-    visible = [[one_line(cell) for cell in row] for row in rows]
+    visible = [list(map(one_line, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*visible, strict=True)]
     return [
         "  ".join([first.ljust(widths[0]), *map(str.rjust, others, widths[1:])])
@@ -524,10 +528,10 @@ class _Retrieval:
         """Count the relevant and used documents that a call's own turn retrieved, by rank."""
         sentences, earlier = evaluation.sentences.documents, evaluation.earlier
         keys = {sentence.key for sentence in sentences}
-        relevant = _numbers(keys.intersection(labels.all_relevant_sentence_keys))
-        used = _numbers(keys.intersection(labels.all_utilized_sentence_keys))
+        relevant = _document_numbers(keys.intersection(labels.all_relevant_sentence_keys))
+        used = _document_numbers(keys.intersection(labels.all_utilized_sentence_keys))
         # An empty document has no sentence, and a row of another program perhaps no ids.
-        last = max({-1, *relevant, *used, *_numbers(s.key for s in sentences[-1:])})
+        last = max({-1, *relevant, *used, *_document_numbers(s.key for s in sentences[-1:])})
         documents = max(last + 1, len(evaluation.document_ids)) - len(earlier)
         relevant, used = _ranks(relevant, earlier), _ranks(used, earlier)
         if relevant:
@@ -562,12 +566,12 @@ class _Retrieval:
 
 
 def _ranks(numbers: set[int], earlier: Sequence[int]) -> set[int]:
-    """Return the ranks, from 0, of documents among those that are not of earlier turns."""
+    """Return the ranks of documents, from 0, without those of earlier turns."""
     return {n - bisect_left(earlier, n) for n in numbers if n not in earlier}
 
 
-def _numbers(keys: Iterable[str]) -> set[int]:
-    """Return the numbers of the documents that keys are of, from 0."""
+def _document_numbers(keys: Iterable[str]) -> set[int]:
+    """Return the numbers of the documents that hold these keys, from 0."""
     return {number for key in keys if (number := document_number(key)) is not None}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.records._shown import LEXICAL
+from rag_eval_integrations.records._repr import LEXICAL
 
 Failing = Literal[
     "hallucination",

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from rag_eval_integrations.metrics.metric import LabelMetric
 from rag_eval_integrations.records import By, Labelling, Labels, Score, SentencizedCall
-from rag_eval_integrations.records._shown import LEXICAL
+from rag_eval_integrations.records._repr import LEXICAL
 from rag_eval_integrations.records.labels import UnscoredCode
 from rag_eval_integrations.sentences import document_number
 from rag_eval_integrations.sentences._citations import Citation, citations_of

@@ -26,7 +26,7 @@ from rag_eval_integrations.prompt_tests._rates import (
 from rag_eval_integrations.prompt_tests.records import PromptTest, Result, Rule, digest
 from rag_eval_integrations.prompt_tests.report import Report
 from rag_eval_integrations.records._json import SCHEMA
-from rag_eval_integrations.report._page import drawn, pieces, shown
+from rag_eval_integrations.report._page import drawn, page_text, pieces
 
 _NAMES = {
     "all": "all rule tests",
@@ -66,13 +66,18 @@ def report_pieces(report: Report) -> Iterator[str]:
         style="prompt_tests.css",
         title=f"Prompt tests of {report.name}",
         lead=f"{lead}." if report.results else "There are no results.",
-        intent=shown(report.spec.intent),
+        intent=page_text(report.spec.intent),
         unknown_as_err=report.unknown_as == "err",
         compliance=[
-            {"model": shown(model), "kind": _NAMES[kind], "all": kind == "all", **_rate_cells(rate)}
+            {
+                "model": page_text(model),
+                "kind": _NAMES[kind],
+                "all": kind == "all",
+                **_rate_cells(rate),
+            }
             for model, kind, rate in report.rates()
         ],
-        models=[shown(model) for model in report.models],
+        models=[page_text(model) for model in report.models],
         matrix=list(_rule_rows(report, shown_failures)),
         by_judge=list(_judge_rows(report)),
         agreement=list(map(_escaped_cells, _agreement_rows(report))),
@@ -141,11 +146,11 @@ def _rule_rows(report: Report, failures: Sequence[Result]) -> Iterator[dict[str,
         yield {
             "name": name,
             "title": _title(test),
-            "text": shown(test.rule) if test.rule_id is not None and not test.baseline else "",
-            "notes": shown("; ".join(notes)),
+            "text": page_text(test.rule) if test.rule_id is not None and not test.baseline else "",
+            "notes": page_text("; ".join(notes)),
             "cells": [
                 {
-                    "model": shown(model),
+                    "model": page_text(model),
                     "first": first.get((name, model)),
                     **_rule_cell(report, outputs[name, model]),
                 }
@@ -199,7 +204,7 @@ def _judge_rows(report: Report) -> Iterator[dict[str, Any]]:
             of_judge[result.model].append(value)
     for metric, judges in sorted(values.items()):
         rows: list[tuple[str, dict[str, list[float | None]], str]] = [
-            (shown(judge), of_model, "scored") for judge, of_model in judges.items()
+            (page_text(judge), of_model, "scored") for judge, of_model in judges.items()
         ]
         if len(judges) > 1:
             means: dict[str, list[float | None]] = {}
@@ -214,7 +219,7 @@ def _judge_rows(report: Report) -> Iterator[dict[str, Any]]:
                 mean, n = _mean(of_model.get(model, []))
                 of = f" of {len(of_model.get(model, []))}" if unit == "scored" else ""
                 cells.append(("–" if mean is None else f"{mean:.1f}", f"{n}{of} {unit}"))
-            name = shown(metric) or "compliance"
+            name = page_text(metric) or "compliance"
             yield {"metric": name, "judge": judge, "cells": cells, "mean": unit == "judges"}
 
 
@@ -226,7 +231,7 @@ def _mean(values: Iterable[float | None]) -> tuple[float | None, int]:
 
 def _escaped_cells(row: Row) -> dict[str, str]:
     """Return a row's cells as texts that are safe on the page."""
-    return {name: shown(str(cell)) for name, cell in row.items()}
+    return {name: page_text(str(cell)) for name, cell in row.items()}
 
 
 def _agreement_rows(report: Report) -> list[Row]:
@@ -271,9 +276,11 @@ def _provenance(report: Report) -> dict[str, list[str]]:
             asked[f"{result.model}: {one_line(', '.join(words), _LINE)}"] = None
     checks = report.checks
     return {
-        "judges of compliance": [f"{shown(name)} ({n:,} verdicts)" for name, n in judges.items()],
-        "settings that models were asked with": list(map(shown, asked)),
-        "rules of a valid input": list(map(shown, report.spec.input_spec)),
+        "judges of compliance": [
+            f"{page_text(name)} ({n:,} verdicts)" for name, n in judges.items()
+        ],
+        "settings that models were asked with": list(map(page_text, asked)),
+        "rules of a valid input": list(map(page_text, report.spec.input_spec)),
         "inputs judged valid": shares(c.validity.outcome for c in checks if c.validity),
         "answers made from the rules alone that comply": shares(
             c.agreement.outcome for c in checks if c.agreement
@@ -353,7 +360,7 @@ def _failure_fields(result: Result, number: int) -> dict[str, Any]:
         raw = "" if verdict.raw.strip() in ("", verdict.reason.strip()) else _shortened(verdict.raw)
         verdicts.append(
             {
-                "judge": shown(name + sure),
+                "judge": page_text(name + sure),
                 "state": verdict.outcome,
                 "reason": _shortened(verdict.reason),
                 "raw": raw,
@@ -375,23 +382,23 @@ def _failure_fields(result: Result, number: int) -> dict[str, Any]:
         "number": number,
         "rule": _rule_key(test),
         "title": _title(test),
-        "rule_text": shown(test.rule),
-        "model": shown(result.model),
+        "rule_text": page_text(test.rule),
+        "model": page_text(result.model),
         "state": result.state,
         "line": one_line(test.testinput, _LINE) or "(empty input)",
         "input": _shortened(test.testinput),
         "output": _shortened(result.output),
         "error": None if result.error is None else _shortened(result.error),
         "verdicts": verdicts,
-        "facts": [(shown(name), _shortened(value)) for name, value in facts.items() if value],
+        "facts": [(page_text(name), _shortened(value)) for name, value in facts.items() if value],
     }
 
 
 def _shortened(text: str) -> str:
     """Return a text for the page, cut after 2,000 characters, with how much follows."""
     if len(text) <= _TEXT:
-        return shown(text)
-    return f"{shown(text[:_TEXT])} … ({len(text) - _TEXT:,} more characters)"
+        return page_text(text)
+    return f"{page_text(text[:_TEXT])} … ({len(text) - _TEXT:,} more characters)"
 
 
 def _filter_choices(failures: Sequence[Result]) -> dict[str, list[tuple[str, str]]]:
@@ -401,7 +408,7 @@ def _filter_choices(failures: Sequence[Result]) -> dict[str, list[tuple[str, str
         test = result.test
         words = f": {one_line(test.rule, 60)}" if test.rule else ""
         rules[_rule_key(test)] = f"{_title(test)}{words}"
-        models[shown(result.model)] = shown(result.model)
+        models[page_text(result.model)] = page_text(result.model)
         kinds[str(result.state)] = _STATES[result.state]
     return {"rule": [*rules.items()], "model": [*models.items()], "kind": [*kinds.items()]}
 

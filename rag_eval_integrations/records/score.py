@@ -25,7 +25,7 @@ from pydantic import (
 
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import InputError, SchemaError
-from rag_eval_integrations.records import _shown
+from rag_eval_integrations.records import _repr
 from rag_eval_integrations.records._json import Count, JsonObject, Record, Text, excerpt
 from rag_eval_integrations.records.call import Capture, Document, DocumentNumbers, Sentences, Turn
 from rag_eval_integrations.records.labels import JudgeInfo, Labels, Probability, UnscoredCode, Usage
@@ -149,10 +149,10 @@ class Score(Record):
         return self.value >= self.threshold
 
     def __repr__(self) -> str:
-        return f"<Score {_shown.score_line(self)}>"
+        return f"<Score {_repr.score_line(self)}>"
 
     def __str__(self) -> str:
-        return _shown.score_text(self)
+        return _repr.score_text(self)
 
 
 # --- Scores by their names
@@ -433,10 +433,10 @@ class Evaluation(Record):
         )
 
     def __repr__(self) -> str:
-        return f"<Evaluation of {_shown.evaluation_line(self)}>"
+        return f"<Evaluation of {_repr.evaluation_line(self)}>"
 
     def __str__(self) -> str:
-        return _shown.evaluation_text(self)
+        return _repr.evaluation_text(self)
 
     def _repr_html_(self) -> str:
         # Written above this room, as the cells of many calls are.

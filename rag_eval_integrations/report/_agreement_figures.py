@@ -48,12 +48,16 @@ SENTENCE_LINES = [
     not in (("supported", "auroc"), ("supported", "kappa"), ("supporting", "auroc"))
 ]
 """Figures of sentences: kind, statistic, and where it is in a group."""
+
+
+def _of_sentences(statistic: str) -> list[ShownStatistic]:
+    """List the figures of sentences by one statistic, such as `recall`."""
+    return [ShownStatistic(kind, name) for kind, name, _ in SENTENCE_LINES if name == statistic]
+
+
 BY_DATASET = (
     ("Scores", "scores", [score for score in SCORES if score.statistic != "kappa"]),
-    *(
-        (name, "keys", [ShownStatistic(*of) for *of, _ in SENTENCE_LINES if of[1] == name])
-        for name in ("precision", "recall", "auroc")
-    ),
+    *((name, "keys", _of_sentences(name)) for name in ("precision", "recall", "auroc")),
 )
 """Tables by data set: title, where the figures are in a group, and their names."""
 LEVELS = {
@@ -108,7 +112,7 @@ _COUNTS = ("positives", "flagged", "right")
 def verdict_words(
     counts: Mapping[str, int], thing: str, verdict: str, gold: str, judge: str
 ) -> str:
-    """Say how many verdicts of one side another gives, too, and how many of its own are right.
+    """Say how many of gold's verdicts the judge gives, too, and how many of its own are right.
 
     Args:
         counts: `positives` of gold, `flagged` by the judge, and `right` of these.
@@ -120,9 +124,9 @@ def verdict_words(
     positives, flagged, right = (counts[name] for name in _COUNTS)
     its = "its" if judge == "the judge" else f"{judge}'s"
     flags, alarm = ("flags", "alarm") if verdict == "unsupported" else ("finds", "find")
-    found = f"Of {counted(positives, thing)} that {gold} {_calls(gold)} {verdict}, {judge} {flags}"
+    hits = f"Of {counted(positives, thing)} that {gold} {_calls(gold)} {verdict}, {judge} {flags}"
     are = "is" if right == 1 else "are"
-    return f"{found} {right:,}; of {its} {counted(flagged, alarm)}, {right:,} {are} right."
+    return f"{hits} {right:,}; of {its} {counted(flagged, alarm)}, {right:,} {are} right."
 
 
 def _calls(gold: str) -> str:
@@ -130,7 +134,7 @@ def _calls(gold: str) -> str:
 
 
 def gold_of(agreement: Agreement) -> str:
-    """Name who labelled the gold rows: people, unless a model did."""
+    """Name who labelled the gold rows: `gold` for a model, else `people`."""
     return "gold" if agreement.gold_models else "people"
 
 
@@ -140,13 +144,13 @@ def value_of(figure: Figure | None) -> str:
 
 
 def interval_of(figure: Figure | None) -> str:
-    """Write an interval; empty where there is none, or where it has no width to show."""
+    """Write the ends of an interval; empty without one, or if both read the same."""
     low, high = (f"{end:.3f}" for end in (figure and figure.interval) or (0.0, 0.0))
     return f"{low} to {high}" if low != high else ""
 
 
 def several(agreement: Agreement) -> bool:
-    """Tell whether the rows are of several data sets, which have a mean."""
+    """Tell whether there are several data sets, so that a mean over them is shown."""
     return len(agreement.by_dataset) > 1
 
 
@@ -157,7 +161,7 @@ def figure_of(group: Group, *where: str) -> Figure | None:
 
 
 def beside(group: Group, kind: str, name: str, statistic: str) -> list[Figure | None]:
-    """Look up what a constant and the length reach where the judge has a figure, if they do."""
+    """Look up the same figure of the two trivial baselines, constant and length."""
     baselines = {"scores": "baselines", "keys": "key_baselines"}.get(kind, "")
     length = "response_length" if kind == "scores" else "sentence_length"
     return [figure_of(group, baselines, rival, name, statistic) for rival in ("constant", length)]
@@ -185,7 +189,7 @@ def count_of(counts: Mapping[str, int]) -> str:
 
 
 def lines_of(agreement: Agreement) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Yield the figures of scores: score, statistic, and where it is in a group.
+    """Yield where the figures of scores stand: score, statistic, and path in a group.
 
     An estimate follows the RMSE of its score, where there is one.
     """
@@ -235,7 +239,7 @@ def baselines_of(agreement: Agreement) -> Iterator[tuple[str, str, list[Rival]]]
 
 
 def group_of(point: CascadePoint) -> Group:
-    """Return the group of a cascade's point that is shown.
+    """Return the figures of a cascade's point to show: the mean over data sets, or pooled.
 
     That is the mean over data sets, if rows name them: pooled figures mostly reflect the
     differences between data sets.

@@ -17,7 +17,7 @@ from rag_eval_integrations.evaluations._call_view import SIGNS, WORDS, View, vie
 from rag_eval_integrations.evaluations.summary import caution
 from rag_eval_integrations.records import Evaluation, JudgeInfo
 from rag_eval_integrations.report import _agreement_figures as figures
-from rag_eval_integrations.report._page import drawn, pieces, shown
+from rag_eval_integrations.report._page import drawn, page_text, pieces
 from rag_eval_integrations.report.html import evidence_of
 
 SIDE = 260
@@ -83,7 +83,7 @@ def agreement_pieces(
         tables=[] if only_humans or not several else list(_by_dataset(agreement)),
         humans=list(_humans(agreement.pooled)),
         baselines=list(_baselines(agreement)),
-        plots=[] if only_humans else [_drawn(*curve) for curve in curves.items()],
+        plots=[] if only_humans else [_plots(*curve) for curve in curves.items()],
         cascade=_cascade(cascade) if cascade else None,
         legend=figures.LEGEND,
         pooled_note=figures.POOLED_NOTE if several else "",
@@ -96,7 +96,7 @@ def agreement_pieces(
 
 
 def _lead(agreement: Agreement) -> str:
-    """Say rows, data sets and intervals."""
+    """Say how many rows and data sets are compared, and what the intervals are."""
     sets = f" in {len(agreement.by_dataset)} data sets" if figures.several(agreement) else ""
     rows = counted(agreement.matched.rows, "row")
     return f"{rows}{sets}; 95 % intervals by bootstrap over rows."
@@ -106,7 +106,7 @@ def _lead(agreement: Agreement) -> str:
 
 
 def _calls(agreement: Agreement, calls: Mapping[int, Evaluation]) -> Iterator[View]:
-    """Yield what is shown of the gravest calls, with both verdicts on what they differ in."""
+    """Yield the views of the gravest calls, with both verdicts on each difference."""
     known = [each for each in agreement.gravest if each.row.number in calls]
     for at, difference in enumerate(known, 1):
         evaluation = calls[difference.row.number]
@@ -114,7 +114,7 @@ def _calls(agreement: Agreement, calls: Mapping[int, Evaluation]) -> Iterator[Vi
         said = {each["key"]: each for each in view["support"]}
         for place, supported in difference.supported.items():
             sentence = evaluation.sentences.claims[place]
-            verdict = said[shown(sentence.key)]
+            verdict = said[page_text(sentence.key)]
             words = f"{SIGNS['full']} supported" if supported else f"{SIGNS['none']} not supported"
             text = one_line(sentence.text, _FINDING)
             view["findings"].append({**verdict, "gold": words, "text": text})
@@ -126,7 +126,7 @@ def _calls(agreement: Agreement, calls: Mapping[int, Evaluation]) -> Iterator[Vi
 
 
 def _cell(figure: Figure | None) -> dict[str, str]:
-    """Return what the page shows of a figure: value, interval and strip.
+    """Return a table's cell: a figure's value and interval, and the drawing of both.
 
     The keys are `value` and `interval`, as texts, and the strip's places `at`, `low` and `high`. A
     dash for a figure that is undefined; empty where there is nothing to draw.
@@ -152,7 +152,7 @@ def _card(agreement: Agreement) -> Iterator[dict[str, Any]]:
 
 
 def _sentences(agreement: Agreement) -> Iterator[dict[str, Any]]:
-    """Yield the rows of figures over sentences."""
+    """Yield the rows of the table of figures over sentences."""
     for kind, statistic, where in figures.SENTENCE_LINES:
         yield _row(f"{kind} {figures.STATISTICS[statistic]}", "", agreement, where)
 
@@ -177,7 +177,7 @@ def _facts(agreement: Agreement) -> Iterator[tuple[str, list[str]]]:
     """
     makers = agreement.makers
     yield "judge", _judges(makers.judges)
-    yield "gold labels by", [shown(model) for model in agreement.gold_models]
+    yield "gold labels by", [page_text(model) for model in agreement.gold_models]
     matched = agreement.matched
     skipped = agreement.pooled.counts.get("keys_skipped", 0)
     counts = {
@@ -190,15 +190,15 @@ def _facts(agreement: Agreement) -> Iterator[tuple[str, list[str]]]:
     }
     told = [words for words, count in counts.items() if count]
     yield "rows", [f"{matched.rows:,} compared", *told]
-    yield "left out", [shown(note) for note in agreement.notes]
+    yield "left out", [page_text(note) for note in agreement.notes]
 
 
 def _versions(agreement: Agreement) -> Iterator[tuple[str, list[str]]]:
     """Yield the versions of prompt, formulas and evaluator."""
     makers = agreement.makers
-    yield "prompt version", [shown(version) for version in makers.prompt_versions]
-    yield "formulas", [shown(formulas) for formulas in makers.formulas]
-    yield "evaluator", [shown(fingerprint) for fingerprint in makers.fingerprints]
+    yield "prompt version", [page_text(version) for version in makers.prompt_versions]
+    yield "formulas", [page_text(formulas) for formulas in makers.formulas]
+    yield "evaluator", [page_text(fingerprint) for fingerprint in makers.fingerprints]
 
 
 def _judges(judges: Sequence[tuple[JudgeInfo, int]]) -> list[str]:
@@ -208,7 +208,7 @@ def _judges(judges: Sequence[tuple[JudgeInfo, int]]) -> list[str]:
         name = f"{judge.name} ({judge.model})" if judge.model else judge.name
         version = f", version {judge.version}" if judge.version else ""
         of = f" ({count:,} rows)" if len(judges) > 1 else ""
-        named.append(shown(f"{name}{version}") + of)
+        named.append(page_text(f"{name}{version}") + of)
     return named
 
 
@@ -222,14 +222,18 @@ def _by_dataset(agreement: Agreement) -> Iterator[dict[str, Any]]:
             "title": title,
             "columns": [each.title for each in columns],
             "rows": [
-                {
-                    "name": name,
-                    "n": f"{group.counts['n']:,}",
-                    "cells": [_cell(figures.figure_of(group, block, *where)) for where in columns],
-                }
+                _dataset_row(name, group, block, columns)
                 for name, group in agreement.by_dataset.items()
             ],
         }
+
+
+def _dataset_row(
+    name: str, group: Group, block: str, columns: Sequence[figures.ShownStatistic]
+) -> dict[str, Any]:
+    """Return the row of a data set."""
+    cells = [_cell(figures.figure_of(group, block, *column)) for column in columns]
+    return {"name": name, "n": f"{group.counts['n']:,}", "cells": cells}
 
 
 def _humans(group: Group) -> Iterator[dict[str, Any]]:
@@ -252,10 +256,10 @@ def _baselines(agreement: Agreement) -> Iterator[dict[str, Any]]:
 # --- Curves
 
 
-def _drawn(heading: str, curves: Mapping[str, Curves]) -> dict[str, Any]:
+def _plots(heading: str, curves: Mapping[str, Curves]) -> dict[str, Any]:
     """Return the ROC and reliability plots of a data set."""
-    heading = shown(heading)
-    curves = {shown(name): drawn_curves for name, drawn_curves in curves.items()}
+    heading = page_text(heading)
+    curves = {page_text(name): drawn_curves for name, drawn_curves in curves.items()}
     return {
         "heading": heading,
         "kinds": [
@@ -276,11 +280,7 @@ def _cascade(points: Sequence[CascadePoint]) -> dict[str, Any]:
     plots = []
     for name, where in zip(names, figures.CURVE, strict=True):
         better = "higher" if where[1] == "auroc" else "lower"
-        values = [
-            (point.share, None if figure is None else figure.value)
-            for point in points
-            for figure in (figures.figure_of(figures.group_of(point), "scores", *where),)
-        ]
+        values = [(point.share, _value_at(point, where)) for point in points]
         words = f"{name}; {better} is better"
         plots.append(
             course(values, words, "share of calls escalated", figures.STATISTICS[where[1]])
@@ -304,6 +304,12 @@ def _cascade(points: Sequence[CascadePoint]) -> dict[str, Any]:
         "plots": [plot for plot in plots if plot is not None],
         "rows": rows,
     }
+
+
+def _value_at(point: CascadePoint, where: figures.ShownStatistic) -> float | None:
+    """Look up a statistic of a cascade's point; None where it is undefined."""
+    figure = figures.figure_of(figures.group_of(point), "scores", *where)
+    return None if figure is None else figure.value
 
 
 # --- Plots: a path, points with their words, and the ends of the axes
@@ -410,7 +416,8 @@ def _point(x: float, y: float) -> tuple[str, str]:
 
 def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """Choose points of a ROC curve at steps of its false positives, with both ends."""
-    ends = [
-        [point for point in points if point[0] <= step / _LISTED] for step in range(_LISTED + 1)
-    ]
-    return list(dict.fromkeys(upto[-1] for upto in ends if upto))
+    ends = []
+    for step in range(_LISTED + 1):
+        before = [point for point in points if point[0] <= step / _LISTED]
+        ends += before[-1:]
+    return list(dict.fromkeys(ends))

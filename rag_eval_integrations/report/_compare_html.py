@@ -15,21 +15,19 @@ from typing import Any, Literal, NamedTuple
 from rag_eval_integrations.evaluations import ScoreDifference
 from rag_eval_integrations.evaluations._call_view import SIGNS, WORDS, unsupported, view_of
 from rag_eval_integrations.evaluations._corrected import CorrectedRun
+from rag_eval_integrations.evaluations._difference_words import cells, decimal, outcome
 from rag_eval_integrations.evaluations._pairing import Change
 from rag_eval_integrations.evaluations.comparison import (
     Comparison,
-    cells,
-    decimal,
-    in_answers,
+    answer_changes,
     moves,
-    outcome,
     outcomes,
     places_of,
     remarks,
     table,
 )
 from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.report._page import drawn, pieces, shown
+from rag_eval_integrations.report._page import drawn, page_text, pieces
 from rag_eval_integrations.report.html import evidence_of
 from rag_eval_integrations.sentences import document_number
 
@@ -72,7 +70,7 @@ def compare_page(
         "compare.html",
         style="report.css compare.css",
         title=f"{names[0]} compared with {', '.join(names[1:])}",
-        verdicts=[shown(line) for line in verdicts],
+        verdicts=[page_text(line) for line in verdicts],
         corrected=corrected,
         runs=[_run(run, calls, number) for number, run in enumerate(comparison.all)],
         signs=SIGNS,
@@ -99,16 +97,17 @@ def _run(comparison: Comparison, limit: int, number: int) -> View:
     headings, *figures = table(comparison)
     aside = headings.index("p") if "p" in headings else len(headings)
     return {
-        "a": shown(comparison.names[0]),
-        "b": shown(comparison.names[1]),
+        "a": page_text(comparison.names[0]),
+        "b": page_text(comparison.names[1]),
         "outcomes": [
-            (told, shown(score.name), score.fell_and_rose) for told, score in outcomes(comparison)
+            (told, page_text(score.name), score.fell_and_rose)
+            for told, score in outcomes(comparison)
         ],
         "rows": [_row(score, places_of(comparison), reach) for score in scores],
         "headings": headings[aside:],
-        "figures": [[shown(row[0]), *row[aside:]] for row in figures],
-        "answers": [shown(line) for line in in_answers(comparison)],
-        "remarks": [shown(line) for line in remarks(comparison)],
+        "figures": [[page_text(row[0]), *row[aside:]] for row in figures],
+        "answers": [page_text(line) for line in answer_changes(comparison)],
+        "remarks": [page_text(line) for line in remarks(comparison)],
         "reach": f"{reach:g}",
         "changed": comparison.changed_count,
         "calls": [
@@ -116,7 +115,7 @@ def _run(comparison: Comparison, limit: int, number: int) -> View:
             for place, change in enumerate(comparison.changed_calls(limit))
         ],
         "lost": [
-            {"names": shown(names), **_call(change, comparison, f"{number}-lost-{place}")}
+            {"names": page_text(names), **_call(change, comparison, f"{number}-lost-{place}")}
             for place, (names, change) in enumerate(list(lost.values())[:_MOST_LOST])
         ],
     }
@@ -129,7 +128,7 @@ def _row(
     ends = score.interval
     at = (ends.low, ends.high, score.difference or 0.0) if ends else ()
     drawing = [drawn((value / reach + 1) / 2, _PLOT) for value in at]
-    return shown(score.name), cells(score, places), outcome(score), drawing
+    return page_text(score.name), cells(score, places), outcome(score), drawing
 
 
 def _call(change: Change, comparison: Comparison, at: str) -> View:
@@ -142,13 +141,14 @@ def _call(change: Change, comparison: Comparison, at: str) -> View:
     documents = document_changes(before, after)
     different = [document for document in documents if document.kind != "same"]
     return {
-        "id": shown(change.id),
-        "question": shown(after.question[:MOST_CHARACTERS]),
-        "asked_before": shown(before.question[:MOST_CHARACTERS])
+        "id": page_text(change.id),
+        "question": page_text(after.question[:MOST_CHARACTERS]),
+        "asked_before": page_text(before.question[:MOST_CHARACTERS])
         if before.question != after.question
         else "",
         "scores": [
-            _moved(*score, after, places_of(comparison)) for score in moves(change, comparison)
+            _score_change(*score, after, places_of(comparison))
+            for score in moves(change, comparison)
         ],
         "before": _side(before, response, "added"),
         "after": _side(after, response, "gone"),
@@ -166,16 +166,18 @@ def _whole(evaluation: Evaluation, at: str) -> View | None:
     return view if len(json.dumps(view, ensure_ascii=False)) <= _OF_A_CALL else None
 
 
-def _moved(name: str, was: float | None, now: float | None, after: Evaluation, places: int) -> View:
+def _score_change(
+    name: str, was: float | None, now: float | None, after: Evaluation, places: int
+) -> View:
     """Return what the page shows of a score's change.
 
     A value that was lost says why.
     """
     change = None if was is None or now is None else now - was
     new = after.scores.get(name)
-    why = "" if new is None or now is not None else shown(new.unscored or new.status)
+    why = "" if new is None or now is not None else page_text(new.unscored or new.status)
     return {
-        "name": shown(name),
+        "name": page_text(name),
         "before": decimal(was, places),
         "after": decimal(now, places) if not why else f"– ({why})",
         "change": decimal(change, places, sign=True),
@@ -191,13 +193,13 @@ def _side(evaluation: Evaluation, diff: Sequence[Piece], other: str) -> View:
     text = evaluation.response
     return {
         "none": text is None,
-        "pieces": [(piece.kind, shown(piece.text)) for piece in diff if piece.kind != other],
+        "pieces": [(piece.kind, page_text(piece.text)) for piece in diff if piece.kind != other],
         "more": max(0, len(text or "") - MOST_CHARACTERS),
         "unsupported": [
-            f"{shown(sentence.key)} {shown(sentence.text)}"
+            f"{page_text(sentence.key)} {page_text(sentence.text)}"
             for sentence, *_ in unsupported(evaluation, _MOST_SENTENCES)
         ],
-        "error": shown(f"{evaluation.error.type}: {evaluation.error.message}")
+        "error": page_text(f"{evaluation.error.type}: {evaluation.error.message}")
         if evaluation.error
         else "",
     }
@@ -222,8 +224,8 @@ def _document(change: DocumentChange) -> View:
     return {
         "kind": change.kind,
         "place": place,
-        "id": shown(change.id or ""),
-        "pieces": [(piece.kind, shown(piece.text)) for piece in pieces],
+        "id": page_text(change.id or ""),
+        "pieces": [(piece.kind, page_text(piece.text)) for piece in pieces],
         "more": max(0, longest - most),
     }
 
@@ -278,7 +280,7 @@ def word_diff(before: str, after: str) -> list[Piece]:
             if not kept:
                 pieces.append(Piece("gone", lost))
             pieces.append(Piece("same" if kept else "added", present))
-    return list(_joined(pieces))
+    return list(_merged(pieces))
 
 
 def _aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
@@ -294,7 +296,7 @@ def _aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str,
     changed_a, changed_b = a[start:stop_a], b[start:stop_b]
     changes: Sequence[tuple[str, int, int, int, int]]
     changes = [("replace", 0, len(changed_a), 0, len(changed_b))]
-    if _few(changed_a, changed_b):
+    if _fits_word_diff(changed_a, changed_b):
         changes = SequenceMatcher(None, changed_a, changed_b, autojunk=False).get_opcodes()
     yield "".join(old[:start]), "".join(new[:start]), True
     for kind, i, j, k, m in changes:
@@ -303,16 +305,16 @@ def _aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str,
     yield "".join(old[stop_a:]), "".join(new[stop_b:]), True
 
 
-def _few(a: Sequence[str], b: Sequence[str]) -> bool:
-    """Tell whether two texts have few enough words, and pairs of equal ones, for a word diff."""
+def _fits_word_diff(a: Sequence[str], b: Sequence[str]) -> bool:
+    """Tell whether two texts are small enough for a word diff, in words and equal pairs."""
     if len(a) > _MOST_TOKENS or len(b) > _MOST_TOKENS:
         return False
     counts = Counter(b)
     return sum(counts[token] for token in a) <= _MOST_MATCHES
 
 
-def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """Join neighbours: white space between two changes belongs to them, and gone stands first."""
+def _merged(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """Merge neighbouring pieces: white space between two changes joins them, `gone` first."""
     gathered: dict[Kind, str] = {"gone": "", "added": "", "same": ""}
     for kind, text in pieces:
         changed: list[Kind] = [side for side in _CHANGES if gathered[side]]
@@ -387,7 +389,7 @@ def _single_spaced(text: str) -> str:
 
 
 def _documents(evaluation: Evaluation) -> list[tuple[str | None, str]]:
-    """List ids and texts, of which an evaluation keeps the sentences."""
+    """List the documents of an evaluation: id, and text joined from its sentences."""
     size = min(len(evaluation.document_ids), _MOST_NUMBERED)
     sentences: dict[int, list[str]] = {number: [] for number in range(size)}
     for sentence in evaluation.sentences.documents:

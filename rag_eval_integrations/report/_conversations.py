@@ -42,16 +42,16 @@ class Conversations:
         return sorted(views, key=lambda view: not view["first"])
 
     def means(self) -> dict[Made, RunningMean]:
-        """Work out the means over the means of the conversations."""
+        """Average the means of the conversations, so that each counts once."""
         over: dict[Made, RunningMean] = defaultdict(RunningMean)
         for means in self._means.values():
-            for made, mean in means.made.items():
-                over[made].add(mean.mean or 0.0)
+            for maker, mean in means.made.items():
+                over[maker].add(mean.mean or 0.0)
         return over
 
 
 def _turn(evaluation: Evaluation) -> View:
-    """Return one call in a few words, with the documents that its own turn retrieved."""
+    """Return what the page shows of a turn, with the documents that it retrieved itself."""
     labels, began = evaluation.labels, evaluation.started_at
     relevant = set(map(document_number, labels.all_relevant_sentence_keys if labels else ()))
     return {

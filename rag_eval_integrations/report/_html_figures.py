@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
 from rag_eval_integrations._visible import counted
-from rag_eval_integrations.evaluations._call_view import drawn, flag_words, shown
+from rag_eval_integrations.evaluations._call_view import drawn, flag_words, page_text
 from rag_eval_integrations.evaluations._filters import values_of
 from rag_eval_integrations.evaluations.summary import (
     PatternFigures,
@@ -19,7 +19,7 @@ from rag_eval_integrations.evaluations.summary import (
     usage_words,
 )
 from rag_eval_integrations.records import Evaluation, Run
-from rag_eval_integrations.records._shown import LEXICAL
+from rag_eval_integrations.records._repr import LEXICAL
 
 _BARS = 208
 _HEIGHT = 36
@@ -41,7 +41,7 @@ _MOST_LISTED = 20
 
 
 def overview(summary: Summary) -> dict[str, Any]:
-    """Gather what the template shows above the calls.
+    """Return what the report shows above the calls: figures, patterns, failures and versions.
 
     Args:
         summary: the figures.
@@ -50,7 +50,7 @@ def overview(summary: Summary) -> dict[str, Any]:
     several = Counter(score.name for score in figures)
     methods = Counter(score.interval.method for score in figures if score.interval)
     return {
-        "verdict": shown(summary.verdict()),
+        "verdict": page_text(summary.verdict()),
         "lead": lead_of(summary),
         "usual": max(methods, key=lambda method: methods[method], default=""),
         "unscored": any(score.unscored for score in figures),
@@ -59,7 +59,7 @@ def overview(summary: Summary) -> dict[str, Any]:
         "ranks": list(_ranks(summary)),
         "retrieval": _retrieval(summary),
         "failures": [
-            (shown(kind), f"{count:,}", shown(summary.reasons.get(kind, "")))
+            (page_text(kind), f"{count:,}", page_text(summary.reasons.get(kind, "")))
             for kind, count in summary.errors.most_common(_MOST_LISTED)
         ],
         "made": [(name, values) for name, values in _makers(summary) if values],
@@ -93,7 +93,7 @@ def lead_of(summary: Summary) -> str:
 def _judge(name: str, model: str | None) -> str:
     """Name a judge with its model, where that has another name; `recorded` as recorded labels."""
     name = "recorded labels" if name == "recorded" else name
-    return shown(f"{name} ({model})" if model and model != name else name)
+    return page_text(f"{name} ({model})" if model and model != name else name)
 
 
 # --- Scores
@@ -101,17 +101,10 @@ def _judge(name: str, model: str | None) -> str:
 
 def _score(score: ScoreFigures, several: bool) -> dict[str, Any]:
     """Return what the page shows of a score, with its histogram."""
-    most = max(score.bins, default=0)
     interval = score.interval
-    bars = [
-        {"x": f"{tenth * 20.8 + 1.4:.1f}", "y": f"{40 - height:.2f}", "height": f"{height:.2f}"}
-        for tenth, count in enumerate(score.bins)
-        for height in (_HEIGHT * count / most if most else 0.0,)
-        if count
-    ]
     return {
         "name": score.name,
-        "maker": shown(_maker(score)) if several else "",
+        "maker": page_text(_maker(score)) if several else "",
         "meaning": _meaning(score),
         "mean": "–" if score.mean is None else f"{score.mean:.3f}",
         "mean_at": "" if score.mean is None else drawn(score.mean, _BARS),
@@ -123,12 +116,21 @@ def _score(score: ScoreFigures, several: bool) -> dict[str, Any]:
         if score.with_threshold
         else "",
         "bins": [f"{count:,}" for count in score.bins],
-        "bars": bars,
+        "bars": list(_histogram_bars(score.bins)),
         "in_words": _in_words(score),
         "deviation": "–" if score.deviation is None else f"{score.deviation:.3f}",
-        "unscored": [(shown(code), f"{count:,}") for code, count in score.unscored.items()],
-        "filter": f"{quote(shown(score.name), safe='')}=unscored",
+        "unscored": [(page_text(code), f"{count:,}") for code, count in score.unscored.items()],
+        "filter": f"{quote(page_text(score.name), safe='')}=unscored",
     }
+
+
+def _histogram_bars(bins: Sequence[int]) -> Iterator[dict[str, str]]:
+    """Yield the bars of a histogram as places in an SVG, without empty ones."""
+    most = max(bins, default=0)
+    for tenth, count in enumerate(bins):
+        if count:
+            x, height = tenth * 20.8 + 1.4, _HEIGHT * count / most
+            yield {"x": f"{x:.1f}", "y": f"{40 - height:.2f}", "height": f"{height:.2f}"}
 
 
 def _in_words(score: ScoreFigures) -> str:
@@ -138,11 +140,11 @@ def _in_words(score: ScoreFigures) -> str:
         for tenth, count in enumerate(score.bins)
         if count
     ]
-    return shown(f"Calls per tenth of {score.name}: {', '.join(tenths) or 'none'}")
+    return page_text(f"Calls per tenth of {score.name}: {', '.join(tenths) or 'none'}")
 
 
 def _meaning(score: ScoreFigures) -> str:
-    """Say what a score measures; empty for a score that is not one of ours."""
+    """Say what a score measures; empty for a user's own score."""
     if score.name == "context_utilization" and score.by.formulas == "ragbench":
         return _OF_ALL_SENTENCES
     if score.name == "context_relevance" and score.by.relevance_baseline:
@@ -194,7 +196,7 @@ def _retrieval(summary: Summary) -> str:
 
 
 def _ranks(summary: Summary) -> Iterator[dict[str, Any]]:
-    """Yield the rows of relevant and used documents per rank, 20 at most."""
+    """Yield a row per rank of the documents, 20 at most: how often relevant and used."""
     ranks = summary.ranks
     for rank in ranks[:_MOST_LISTED]:
         yield {
@@ -215,7 +217,7 @@ def _ranks(summary: Summary) -> Iterator[dict[str, Any]]:
 
 
 class Origin:
-    """Where and when the evaluations were made, as far as they tell."""
+    """Apps, times and runs of the evaluations, as far as they tell."""
 
     def __init__(self) -> None:
         self._apps: dict[str, None] = {}
@@ -223,7 +225,7 @@ class Origin:
         self._began: list[datetime] = []
 
     def add(self, evaluation: Evaluation) -> None:
-        """Take in the app of a call, when it began, and the run that evaluated it."""
+        """Record the app of a call, its start, and the run that evaluated it."""
         if len(self._apps) < _MOST_LISTED:
             self._apps |= dict.fromkeys(values_of(evaluation, "app"))
         if evaluation.run is not None and len(self._runs) < _MOST_LISTED:
@@ -233,15 +235,15 @@ class Origin:
             self._began = [min([*self._began[:1], began]), max([*self._began[1:], began])]
 
     def lines(self) -> list[str]:
-        """Write what is known, each in a few words."""
-        lines = [f"app {shown(app)}" for app in self._apps]
+        """List app, times, run, revision and tags, each in a few words."""
+        lines = [f"app {page_text(app)}" for app in self._apps]
         times = dict.fromkeys(map(_minute, self._began))
         lines += [f"calls of {' to '.join(times)} UTC"] if times else []
         for run in self._runs.values():
-            made = f"evaluated {_minute(run.start.astimezone(UTC))} UTC"
+            time = f"evaluated {_minute(run.start.astimezone(UTC))} UTC"
             revision = f"revision {run.revision[:12]}" if run.revision else None
             tags = (f"{name}={value}" for name, value in run.tags.items())
-            lines += [shown(word) for word in (run.name, made, revision, *tags) if word]
+            lines += [page_text(word) for word in (run.name, time, revision, *tags) if word]
         return lines
 
 
@@ -257,7 +259,7 @@ def _makers(summary: Summary) -> Iterator[tuple[str, list[str]]]:
     usage = summary.usage
     judges = [
         _judge(judge.name, judge.model)
-        + (f", version {shown(judge.version)}" if judge.version else "")
+        + (f", version {page_text(judge.version)}" if judge.version else "")
         + (f" ({counted(count, 'call')})" if len(summary.judges) > 1 else "")
         for judge, count in summary.judges.most_common(_MOST_LISTED)
     ]
@@ -281,7 +283,7 @@ def _counted(values: Counter[str], *, always: bool = False) -> list[str]:
     """
     tell = always or len(values) > 1
     listed = [
-        shown(value) + (f" ({counted(count, 'call')})" if tell else "")
+        page_text(value) + (f" ({counted(count, 'call')})" if tell else "")
         for value, count in values.most_common(_MOST_LISTED)
     ]
     more = len(values) - len(listed)

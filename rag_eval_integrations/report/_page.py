@@ -4,12 +4,12 @@ A page is a template that extends `base.html`, with one stylesheet and at most o
 files of `templates/` and the same for every page of their kind. The policy names them by their
 hashes: neither a script that a text brings along nor a changed page runs, and nothing is fetched.
 
-    pieces   a page in pieces, for pages of many megabytes
-    write    pieces ─▶ a file, in place of an earlier page of this program only
-    data     JSON for a data block, `<script type="application/json">{{ data(…) }}</script>`
-    shown    a text of other people, as a page shows it
-    named    likewise a name, which may be long
-    drawn    a share of 1 as a bar's width or height
+    pieces      a page in pieces, for pages of many megabytes
+    write       pieces ─▶ a file, in place of an earlier page of this program only
+    data        JSON for a data block, `<script type="application/json">{{ data(…) }}</script>`
+    page_text   a text of other people, as a page shows it
+    named       likewise a name, which may be long
+    drawn       a share of 1 as a bar's width or height
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluations._call_view import drawn, shown
+from rag_eval_integrations.evaluations._call_view import drawn, page_text
 from rag_eval_integrations.records._json import whole_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-__all__ = ["data", "drawn", "named", "pieces", "shown", "write"]
+__all__ = ["data", "drawn", "named", "page_text", "pieces", "write"]
 
 _GENERATOR = b'<meta name="generator" content="rag-eval">'
 """Marks a page of this program, which may be replaced by a newer one; stands in `base.html`."""
@@ -173,10 +173,10 @@ def data(content: object) -> Markup:
 
 
 def named(name: str) -> Markup:
-    """Write a name such as `context_relevance`, which is broken behind an underscore only."""
+    """Write a name such as `context_relevance`, which may break behind underscores only."""
     from markupsafe import Markup, escape  # noqa: PLC0415
 
-    return Markup("_<wbr>").join(escape(part) for part in shown(name).split("_"))
+    return Markup("_<wbr>").join(escape(part) for part in page_text(name).split("_"))
 
 
 @cache
@@ -204,5 +204,5 @@ def _environment() -> Environment:
     )
     ours: dict[str, Any] = {"data": data, "drawn": drawn}
     environment.globals.update(ours)
-    environment.filters |= {"shown": shown, "named": named}
+    environment.filters |= {"page_text": page_text, "named": named}
     return environment

@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_eval_integrations.dataset._labels_file import Draw, Population, asked, whole_row
 from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.records._shown import EARLIER
+from rag_eval_integrations.records._repr import EARLIER
 from rag_eval_integrations.report._page import pieces
 from rag_eval_integrations.sentences import document_number
 
@@ -48,7 +48,7 @@ def review_data(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def review_settings(who: str | None, row_keys: Sequence[str]) -> dict[str, Any]:
-    """Return what `review.js` needs in a report, whose calls nobody drew; nothing without a name.
+    """Return what `review.js` needs in a report, whose calls are not a random draw.
 
     Args:
         who: the person's name; None where nobody is asked.
@@ -71,7 +71,6 @@ def asked_view(evaluation: Evaluation) -> dict[str, Any]:
         named = set(entry.supporting_sentence_keys if entry else ())
         evidence = [each for each in documents if each.key in named]
         claims.append({"key": sentence.key, "text": sentence.text, "evidence": evidence})
-    about = [dict(enumerate(of)) for of in (evaluation.document_ids, evaluation.document_headers)]
     return {
         "turns": evaluation.history,
         "question": evaluation.question,
@@ -79,10 +78,17 @@ def asked_view(evaluation: Evaluation) -> dict[str, Any]:
         "documents": [
             {
                 "number": number,
-                "name": " ".join(filter(None, (of.get(number or 0) for of in about))),
+                "name": _document_name(evaluation, number or 0),
                 "sentences": list(of_document),
                 "earlier": number in evaluation.earlier,
             }
             for number, of_document in groupby(documents, lambda s: document_number(s.key))
         ],
     }
+
+
+def _document_name(evaluation: Evaluation, number: int) -> str:
+    """Return the id and the header of a document, as far as it has them."""
+    ids, headers = evaluation.document_ids, evaluation.document_headers
+    names = [each[number] for each in (ids, headers) if number < len(each)]
+    return " ".join(filter(None, names))

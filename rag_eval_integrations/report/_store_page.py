@@ -32,7 +32,7 @@ STATES = {
 
 
 class Window(NamedTuple):
-    """A time up to now that the page shows, in periods that begin at full times of UTC."""
+    """A time span up to now, in periods that begin at full times of UTC."""
 
     name: str
     seconds: int
@@ -44,11 +44,11 @@ class Window(NamedTuple):
     form: str
 
     def since(self, now: float) -> float:
-        """Return the begin of its first period."""
+        """Return the start of the first period, in seconds."""
         return (now - self.seconds) // self.step * self.step
 
     def x(self, seconds: float) -> str:
-        """Return the place of a moment, in seconds since the begin, in the SVG."""
+        """Return the x coordinate in the SVG of a moment, in seconds since the start."""
         return f"{_LEFT + seconds / (self.seconds + self.step) * (_RIGHT - _LEFT):.1f}"
 
 
@@ -130,14 +130,15 @@ def drift_of(store: Store, now: float) -> Iterator[str]:
     """
     day = 86_400
     before = {period.made: period.mean for period in store.means(now - 8 * day, now - day)}
-    for made, mean in (period[1:3] for period in store.means(now - day, now)):
-        usual = before.get(made, RunningMean())
+    for period in store.means(now - day, now):
+        maker, mean = period.made, period.mean
+        usual = before.get(maker, RunningMean())
         ends, usually = mean.interval, usual.interval
         if ends is None or usually is None or min(mean.n, usual.n) < MIN_PAIRS:
             continue
         if ends.high < usually.low or ends.low > usually.high:
             way = "fell" if ends.high < usually.low else "rose"
-            line = f"Last day: {made.name} {way} to {mean.mean:.3f} ({ends:.3f}), from"
+            line = f"Last day: {maker.name} {way} to {mean.mean:.3f} ({ends:.3f}), from"
             yield one_line(f"{line} {usual.mean:.3f} ({usually:.3f}) in the seven days before.")
 
 
@@ -147,7 +148,7 @@ def _window(store: Store, now: float, window: Window) -> View:
     periods: dict[Made, list[MeanOfPeriod]] = {}
     for period in store.means(since, now, step=step):
         periods.setdefault(period.made, []).append(period)
-    several = Counter(made.name for made in periods)
+    makers = Counter(maker.name for maker in periods)
     calls = store.calls(since, now, step)
     ticks = range(int(-since % window.tick), window.seconds + step, window.tick)
     return {
@@ -156,8 +157,8 @@ def _window(store: Store, now: float, window: Window) -> View:
         "ticks": [(window.x(tick), _time(since + tick, window.form)) for tick in ticks],
         "calls": _bars(calls, since, window),
         "scores": [
-            _score(made, of_made, since, window, several[made.name] > 1)
-            for made, of_made in periods.items()
+            _score(maker, of_maker, since, window, makers[maker.name] > 1)
+            for maker, of_maker in periods.items()
         ],
         "states": [
             (STATES[state], why, f"{calls:,}")
@@ -184,29 +185,29 @@ def _bars(calls: list[tuple[float, int]], since: float, window: Window) -> View:
 
 
 def _score(
-    made: Made, periods: list[MeanOfPeriod], since: float, window: Window, several: bool
+    maker: Made, periods: list[MeanOfPeriod], since: float, window: Window, several: bool
 ) -> View:
     """Return what the page shows of a score over time; periods without a value have no point."""
     mean, words, points, line = RunningMean(), [], [], ""
     before = None
-    for one in periods:
-        mean.merge(one.mean)
-        if one.mean.mean is None:
+    for period in periods:
+        mean.merge(period.mean)
+        value, interval, start = period.mean.mean, period.mean.interval, period.start
+        if value is None:
             continue
-        interval = one.mean.interval
-        words.append(f"{_time(one.start)} {one.mean.mean:.3f} ({counted(one.mean.n, 'call')})")
+        words.append(f"{_time(start)} {value:.3f} ({counted(period.mean.n, 'call')})")
         ends = {} if interval is None else {"low": _y(interval.low), "high": _y(interval.high)}
-        x, y = window.x(one.start - since + window.step / 2), _y(one.mean.mean)
+        x, y = window.x(start - since + window.step / 2), _y(value)
         points.append({"x": x, "y": y, **ends})
-        line += f"{'L' if before == one.start - window.step else 'M'}{x} {y}"  # no line over a gap
-        before = one.start
+        line += f"{'L' if before == start - window.step else 'M'}{x} {y}"  # no line over a gap
+        before = start
     return {
-        "name": made.name,
-        "maker": maker_of(made) if several else "",
+        "name": maker.name,
+        "maker": maker_of(maker) if several else "",
         "mean": "–" if mean.mean is None else f"{mean.mean:.3f}",
         "interval": "–" if mean.interval is None else f"{mean.interval:.3f}",
-        "scored": f"{mean.n:,} of {sum(one.total for one in periods):,}",
-        "in_words": f"Means of {made.name}: {', '.join(words) or 'none'}",
+        "scored": f"{mean.n:,} of {sum(period.total for period in periods):,}",
+        "in_words": f"Means of {maker.name}: {', '.join(words) or 'none'}",
         "bars": (),
         "points": points,
         "line": line,
@@ -218,14 +219,14 @@ def _time(seconds: float, form: str = "%m-%d %H:%M") -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime(form)
 
 
-def maker_of(made: Made) -> str:
-    """Name who made a score."""
-    maker = (made.by.judge, made.by.model, made.by.formulas, made.method)
-    return ", ".join(filter(None, maker))
+def maker_of(maker: Made) -> str:
+    """Name who made a score: judge, model, formulas and method."""
+    parts = (maker.by.judge, maker.by.model, maker.by.formulas, maker.method)
+    return ", ".join(filter(None, parts))
 
 
 def _y(share: float) -> str:
-    """Return a share's height in the SVG."""
+    """Return the y coordinate of a share in the SVG."""
     return f"{_TOP + (1 - share) * (_BOTTOM - _TOP):.1f}"
 
 

@@ -30,7 +30,6 @@ from rag_eval_integrations.evaluations._call_view import (
     SIGNS,
     WORDS,
     View,
-    shown,
     unsupported,
     view_of,
 )
@@ -41,7 +40,7 @@ from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records.score import DIAGNOSES
 from rag_eval_integrations.report._conversations import Conversations
 from rag_eval_integrations.report._html_figures import Origin, overview
-from rag_eval_integrations.report._page import data, pieces, write
+from rag_eval_integrations.report._page import data, page_text, pieces, write
 from rag_eval_integrations.report._review_page import review_data, review_settings
 
 MOST_CALLS = 2_000
@@ -209,7 +208,7 @@ def evidence_of(call: View, key: str) -> list[str]:
 
 
 class _Call(NamedTuple):
-    """A call that was read; of two, the graver one is the larger, and of equals the earlier."""
+    """A call in the heap of the gravest, ordered by urgency; of equals the earlier is larger."""
 
     urgency: tuple[float, ...]
     place: int
@@ -256,7 +255,7 @@ class _ChosenCalls:
             self._draw(-least.place, least.packed)
 
     def _draw(self, number: int, content: Evaluation | bytes) -> None:
-        """Let chance decide whether a call is in the sample, each alike.
+        """Add a call to the random sample, each with equal chance.
 
         The same calls are drawn each time.
         """
@@ -304,22 +303,22 @@ _WELL: tuple[float, ...] = ()
 
 
 def _urgency(evaluation: Evaluation) -> tuple[float, ...]:
-    """Say how urgently a person should look at a call; empty, the least, for not at all."""
-    found = outcome(evaluation)
+    """Return how urgently a person should look at a call; empty, the least, for not at all."""
+    verdict = outcome(evaluation)
     values = {
         name: score.value for name, score in evaluation.scores.items() if score.value is not None
     }
     mean = sum(values.values()) / len(values) if values else 1.0
     degrees = (-values.get("supported_fraction", 1.0), -mean)
-    if found == "hallucination":
+    if verdict == "hallucination":
         return 0, *_certainty(evaluation), *degrees
-    if found in FAILING:
-        return -FAILING.index(found), *degrees
-    return (-len(FAILING), *degrees) if found == "no_verdict" and mean < 1 else _WELL
+    if verdict in FAILING:
+        return -FAILING.index(verdict), *degrees
+    return (-len(FAILING), *degrees) if verdict == "no_verdict" and mean < 1 else _WELL
 
 
 def _certainty(evaluation: Evaluation) -> tuple[float, float]:
-    """Say how certain it is that something is invented: a contradiction, then a low probability.
+    """Return how certain a hallucination is: a contradiction first, then a low probability.
 
     A judge without probabilities is taken at its word.
     """
@@ -369,7 +368,7 @@ class _Table:
         self._links: Counter[str] = Counter()
 
     def add(self, packed: bytes) -> View:
-        """Add the next call, and return what is shown of it.
+        """Add the next call, and return its view.
 
         After a hundred calls, a piece is compressed.
         """
@@ -387,20 +386,20 @@ class _Table:
         return view
 
     def _end_piece(self) -> None:
-        """Compress the rows of a piece, and begin the next."""
+        """Compress the gathered calls as one piece, and begin the next."""
         # zlib's format, because that of gzip holds the name of a system.
         piece = zlib.compress(b"[%b]" % b",".join(self._piece), _LEVEL)
         self._pieces.append(b64encode(piece).decode("ascii"))
         self._piece = []
 
     def chunks(self) -> list[str]:
-        """Return the compressed pieces of the details, the last one ended."""
+        """Return the details of all calls as compressed pieces."""
         if self._piece:
             self._end_piece()
         return self._pieces
 
     def settings(self, summary: Summary, part: Part | None = None) -> dict[str, Any]:
-        """Gather what the script needs beside the calls.
+        """Return what the page's script needs beside the calls.
 
         Args:
             summary: the figures.
@@ -408,13 +407,13 @@ class _Table:
         """
         several = Counter(score.name for score in summary.scores)
         return {
-            "scores": [shown(name) for name in self._names],
+            "scores": [page_text(name) for name in self._names],
             "means": {  # of every score that was made in one way
-                shown(score.name): f"{score.mean:.3f}"
+                page_text(score.name): f"{score.mean:.3f}"
                 for score in summary.scores
                 if score.mean is not None and several[score.name] == 1
             },
-            "codes": [shown(code) for code in self._codes],
+            "codes": [page_text(code) for code in self._codes],
             "patterns": list(self._patterns),
             "gravest": list(DIAGNOSES),
             "signs": SIGNS,
@@ -427,7 +426,7 @@ class _Table:
         }
 
     def _link(self, name: str) -> str:
-        """Name a call as its user does; a name that was there before gets its number.
+        """Return a unique link for a call: its name, numbered where another call has the same.
 
         An empty name becomes `call`.
         """
@@ -439,7 +438,7 @@ class _Table:
         return name
 
     def _row(self, view: View, scores: list[tuple[str, float | str]]) -> list[object]:
-        """Make a line of the index: the table's cells, and what is sorted and filtered by.
+        """Return the line of a call in the index: what the table shows, sorts and filters.
 
         A score without a value has a negative number for the code of why.
         """
@@ -458,18 +457,20 @@ class _Table:
             values,
             bad["none"],
             bad["partial"],
-            _marks(view),
+            _quoted_finding(view),
             int(view["error"] is not None),
             view["id"],
         ]
 
 
-def _marks(call: View) -> str:
-    """Quote the gravest sentence that is not fully supported, and count the others; or nothing."""
+def _quoted_finding(call: View) -> str:
+    """Quote the first sentence that is not fully supported, and count the others; empty without."""
     findings = list(findings_of(call))
     rest = f" +{len(findings) - 1}" if findings[1:] else ""
-    quoted = (f"{SIGNS[one['state']]} {one_line(one['text'], _WORDS)}{rest}" for one in findings)
-    return next(quoted, "")
+    if not findings:
+        return ""
+    gravest = findings[0]
+    return f"{SIGNS[gravest['state']]} {one_line(gravest['text'], _WORDS)}{rest}"
 
 
 def findings_of(call: View) -> Iterator[dict[str, str]]:

@@ -13,13 +13,12 @@ from rich.console import Console, RenderableType
 from runs import call
 
 from rag_eval_integrations import RagCall, RagEvaluator
-from rag_eval_integrations._visible import visible
+from rag_eval_integrations._visible import one_line, visible
 from rag_eval_integrations.evaluations.console import (
     MISSED,
     add_row,
     call_details,
     calls_overview,
-    plain,
     plain_table,
 )
 from rag_eval_integrations.records import Evaluation, Sentence, Sentences
@@ -74,7 +73,7 @@ def test_cells_and_headings_of_any_console_are_text(text: str) -> None:
 
     assert acting(screen) == []
     # A call's own texts are escaped as on a page, where white space is not folded first.
-    assert sum(map(screen.count, {plain(text), plain(visible(text))})) >= 10
+    assert sum(map(screen.count, {one_line(text), one_line(visible(text))})) >= 10
 
 
 def test_a_call_without_labels_has_no_marks() -> None:

@@ -10,8 +10,8 @@ from pages import promised_by, run_page, text_of
 
 from rag_eval_integrations import Evaluations
 from rag_eval_integrations.evaluations import _paired
-from rag_eval_integrations.evaluations._written import columns_of, to_json
-from rag_eval_integrations.evaluations.comparison import HEADINGS, OUTCOMES
+from rag_eval_integrations.evaluations._difference_words import HEADINGS, OUTCOMES
+from rag_eval_integrations.evaluations._formats import columns_of, to_json
 from rag_eval_integrations.records.mean import RunningMean
 
 PAGE = text_of("docs/evaluations.md")

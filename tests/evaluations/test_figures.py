@@ -16,8 +16,8 @@ from own_rows import made_rows
 from runs import call
 
 from rag_eval_integrations import Evaluation, Evaluations
-from rag_eval_integrations.evaluations import _written
-from rag_eval_integrations.evaluations._written import columns_of, csv_of, to_json, to_markdown
+from rag_eval_integrations.evaluations import _formats
+from rag_eval_integrations.evaluations._formats import columns_of, csv_of, to_json, to_markdown
 from rag_eval_integrations.records import EvaluationError, JudgeInfo, Score
 from rag_eval_integrations.report import Summary
 
@@ -107,7 +107,7 @@ def test_parquet_is_the_data_frame(
     """Also over several groups of rows; nothing is missing but what is missing there."""
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
-    monkeypatch.setattr(_written, "_GROUP", 10)
+    monkeypatch.setattr(_formats, "_GROUP", 10)
     made = zip(made_rows(len(HOSTILE)), HOSTILE, strict=True)  # only a spreadsheet reads formulas
     evaluations += Evaluations(scored({**row, "question": text}) for row, text in made)
     path = evaluations.to_parquet(tmp_path / "rows.parquet")

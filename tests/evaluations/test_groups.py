@@ -12,7 +12,7 @@ from runs import call
 
 from rag_eval_integrations import Evaluation, Evaluations
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluations import _groups, _written
+from rag_eval_integrations.evaluations import _formats, _groups
 from rag_eval_integrations.records import By, Capture
 
 
@@ -91,7 +91,7 @@ def test_hostile_names_of_groups_stay_on_their_line() -> None:
     assert len(lines) == 1 + min(len(groups), 100) + (len(groups) > 100)
     assert not any(ord(sign) < 32 or 0x7F <= ord(sign) < 0xA0 for line in lines for sign in line)
     assert max(map(len, lines)) < 200
-    page = _written.to_markdown(rows.summary(), "t", groups)
+    page = _formats.to_markdown(rows.summary(), "t", groups)
     section = page.split("## Groups")[1].split("\n## ")[0]
     assert "<" not in re.sub("(`+).*?[^`]\\1(?!`)", "", section)  # all in code spans
-    assert len(json.loads(_written.to_json(rows.summary(), groups))["groups"]) == len(groups)
+    assert len(json.loads(_formats.to_json(rows.summary(), groups))["groups"]) == len(groups)

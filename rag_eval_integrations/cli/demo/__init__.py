@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations import _target
+from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.cli._arguments import DemoOptions
 from rag_eval_integrations.cli._console import stdout
 from rag_eval_integrations.cli.demo.corpus import LANGCHAIN_EXCHANGES, LLAMA_INDEX_EXCHANGES
@@ -18,7 +19,6 @@ from rag_eval_integrations.evaluations.console import (
     call_details,
     calls_overview,
     marks_legend,
-    plain,
 )
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -109,14 +109,14 @@ def run_demo(out: Path, console: Console) -> int:
     _page.write(out / _REPORT, content, field="--out")
     _print_overview(evaluations, console)
     for path in ("calls.jsonl", "evals.jsonl", _REPORT, _MENDED):
-        console.print(f"Wrote {plain(str(out / path))}", soft_wrap=True)
+        console.print(f"Wrote {one_line(str(out / path))}", soft_wrap=True)
     pair = shlex.join([str(out / "evals.jsonl"), str(out / _MENDED)])
     console.print(_NEXT[0])
-    console.print(f"rag-eval compare {plain(pair)}", soft_wrap=True)
+    console.print(f"rag-eval compare {one_line(pair)}", soft_wrap=True)
     console.print(_NEXT[1])
     console.print("A browser shows these runs, and others as they grow:")
     view = shlex.join(["rag-eval", "view", str(out)])
-    console.print(plain(view), soft_wrap=True)
+    console.print(one_line(view), soft_wrap=True)
     if failed:
         console.print(f"{failed} calls could not be captured; see the log for the reasons.")
         return 2

@@ -14,7 +14,7 @@ from rag_eval_integrations.cli._terminal import print_stderr, write_stdout
 from rag_eval_integrations.cli.compare import regression_gates
 from rag_eval_integrations.cli.prompt_tests._options import ReportOptions
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluations.comparison import decimal
+from rag_eval_integrations.evaluations._difference_words import decimal
 from rag_eval_integrations.evaluations.console import add_row, plain_table
 from rag_eval_integrations.prompt_tests._pages import FORMATS
 from rag_eval_integrations.prompt_tests._rates import Row, without_empty_columns

@@ -1,4 +1,4 @@
-"""What is written of evaluations: a row per call as CSV or Parquet, figures as Markdown and JSON.
+"""Formats of evaluations: a row per call as CSV or Parquet, figures as Markdown and JSON.
 
 `rag-eval report --format md|json` writes the figures of a `Summary`; `--format csv|parquet` writes
 one row per call with the columns of `Evaluations.to_pandas()`.
@@ -51,11 +51,11 @@ def columns_of(evaluations: Iterable[Evaluation]) -> dict[str, Column]:
     scores = dict.fromkeys(name for evaluation in evaluations for name in evaluation.scores)
     columns = dict(_BEFORE)
     for name in scores:
-        shown = name
-        while {shown, f"{shown}:unscored"} & (columns.keys() | _AFTER.keys()):
-            shown = f"score:{shown}"
-        columns[shown] = Column(partial(_value, name), "float64")
-        columns[f"{shown}:unscored"] = Column(partial(_unscored, name))
+        heading = name
+        while {heading, f"{heading}:unscored"} & (columns.keys() | _AFTER.keys()):
+            heading = f"score:{heading}"
+        columns[heading] = Column(partial(_value, name), "float64")
+        columns[f"{heading}:unscored"] = Column(partial(_unscored, name))
     return columns | _AFTER
 
 
