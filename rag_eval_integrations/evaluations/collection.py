@@ -217,12 +217,14 @@ class Evaluations(Sequence[Evaluation]):
 
         Raises:
             ConfigurationError: the file exists and `overwrite` is not set, or it is not a regular
-                file.
+                file; `run` is not a `Run`.
             MissingDependencyError: it would be Parquet, and pyarrow is not installed.
             OSError: it cannot be written.
         """
         from rag_eval_integrations.dataset.files import evaluations_to
 
+        if not isinstance(run, Run | None):
+            raise ConfigurationError("run", run, "should be a `Run`, such as Run(id=…, start=…)")
         with evaluations_to(Path(path).absolute(), overwrite=overwrite, field="path") as write:
             for evaluation in self._items:
                 write(evaluation.model_copy(update={"run": run}) if run else evaluation)

@@ -11,7 +11,7 @@ import pytest
 from ferries import CALL, Command, ferries, read, write
 
 from rag_eval_integrations import Evaluations, RagEvaluator
-from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records import Run, to_line
 
 CALLS = Path("calls.jsonl")
@@ -164,6 +164,9 @@ def test_saved_by_a_program() -> None:
     assert Evaluations.load(named)[0].run == MADE
     again = Evaluations.load(named).save("again.jsonl")
     assert again.read_bytes() == named.read_bytes()
+    with pytest.raises(ConfigurationError, match="should be a `Run`"):
+        Evaluations([evaluation]).save("other.jsonl", run=MADE.model_dump())  # type: ignore[arg-type]
+    assert not Path("other.jsonl").exists()
 
 
 def test_a_time_has_a_zone() -> None:
