@@ -116,7 +116,7 @@ def in_order(texts: Iterable[str], prompt: str, question: str) -> bool:
 
 
 def _in_order(texts: Iterable[str], prompt: str, others: Sequence[str]) -> Places | None:
-    """Find the texts one after the other, the usual case; None when they are not in order.
+    """Find the texts one after the other, the usual case; None where `_find` has to look closer.
 
     Ten times as fast as `_find`.
     """
@@ -589,7 +589,7 @@ def _letters(text: str) -> str:
 
 
 def _pieces(letters: str, every: int) -> list[str]:
-    """Cut letters into pieces and keep every n-th, for n = `every`."""
+    """Cut letters into pieces and keep every n-th, for n = `every`; few letters are one piece."""
     if _FEW <= len(letters) < _PIECE:
         return [letters]
     starts = range(0, len(letters) - _PIECE + 1, _PIECE * every)

@@ -123,7 +123,7 @@ def calibration_of(table: Table, *, name: str, target_error: float = TARGET_ERRO
 
 
 def _judge_maps(judge: _Judge, samples: Mapping[str, _Sample], target_error: float) -> JudgeMaps:
-    """Fit a judge's maps, one per score."""
+    """Fit a map per score; identity where the rows are too few for a standard error so small."""
     maps = {score: _best_map(sample, target_error) for score, sample in samples.items()}
     return JudgeMaps(**dict(zip(_JUDGE, judge, strict=True)), scores=maps)
 

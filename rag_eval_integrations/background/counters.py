@@ -252,7 +252,7 @@ class Aggregate:
             self._means.add(evaluation, 1 / probability)
 
     def summary(self) -> TrafficSummary:
-        """Compute the means of the evaluations so far."""
+        """Compute weighted means so far, one per score and maker, and count what is unscored."""
         with self._lock:
             means = tuple(
                 WeightedMean(

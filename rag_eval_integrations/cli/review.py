@@ -169,7 +169,7 @@ def _cutoff(candidates: Sequence[_Candidate]) -> float:
 
 
 def _distance(candidate: _Candidate, cutoff: float) -> float:
-    """Return how far a call is from the cut-off, in standard errors where the judge knows them."""
+    """Return how sure the judge is: standard errors to the cut-off, else support's way to .5."""
     if candidate.estimate is None:
         return abs(candidate.low - 0.5)
     estimate, error = candidate.estimate

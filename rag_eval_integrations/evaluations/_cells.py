@@ -94,7 +94,7 @@ def _markdown_row(cells: Iterable[Cell]) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    """Write a cell of a Markdown table."""
+    """Write a cell of a Markdown table: floats with one decimal, None as an empty cell."""
     if cell is None:
         return ""
     return f"{cell:.1f}" if isinstance(cell, float) else inline(str(cell), in_table=True)

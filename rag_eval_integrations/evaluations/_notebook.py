@@ -210,7 +210,7 @@ def evaluations_html(evaluations: Sequence[Evaluation], missing: str = "") -> st
 
 
 def _head(summary: Summary, names: Sequence[str], missing: str) -> Iterator[str]:
-    """Yield the head of the table: figures of scores and diagnoses."""
+    """Yield what stands above the rows of calls: verdict, scores, diagnoses, and their header."""
     yield f'<div class="rag-eval">{STYLE}<p><b>{summary.verdict()}</b>{text(missing)}</p>'
     yield f"<p>{text(summary.headline())}</p>"
     yield f"<p>{summary.caution()}</p>" if summary.caution() else ""

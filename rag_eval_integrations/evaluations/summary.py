@@ -130,7 +130,7 @@ class RetrievalFigures:
 
 @dataclass
 class _Tally:
-    """Counts of one maker's scores, beside their mean: histogram, unscored and passed."""
+    """Counts of one maker's scores: histogram, unscored, passed; their mean is kept in `Means`."""
 
     bins: list[int] = field(default_factory=lambda: [0] * BINS)
     unscored: Counter[str] = field(default_factory=Counter)

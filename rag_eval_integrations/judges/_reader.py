@@ -546,7 +546,7 @@ def _values_of(own: Sequence[str], keys: Sequence[str], values: Sequence[float])
 
 
 def _likeliest(keys: Sequence[str], probabilities: Sequence[float]) -> tuple[str, ...]:
-    """List the likeliest sentences, as many as the probabilities sum up to.
+    """List the likeliest sentences, as many as the probabilities sum up to, none below `_POSSIBLE`.
 
     By a threshold alone, an encoder's even probabilities would label none, and the scores would be
     far from what the same probabilities let expect.

@@ -309,7 +309,7 @@ class _Asking:
     async def _in_halves(self, window: Window, depth: int) -> list[Labels]:
         """Label the halves of a window in order; halve again those whose answer is cut off.
 
-        Where the first half is cut off as well, its smallest part tells whether that can help.
+        Where a half is cut off as well, its smallest part tells whether that can help.
         """
         halves = window.halves() if depth <= _DEEPEST else None
         if halves is None or self._judge._cuts_off_all:

@@ -342,7 +342,10 @@ def answer_of(outputs: object, depth: int = 0) -> str | None:
 
 
 def _named_answer(outputs: object, depth: int) -> str | None:
-    """Return the only text whose key names an answer, else the only one inside of a value."""
+    """Return the only text under keys that name an answer, else the only one in values with such.
+
+    None for several.
+    """
     fields = fields_of(outputs)
     under = [value for name, value in fields.items() if names_answer(name)]
     inside = [value for value in fields.values() if any(map(names_answer, _names_in(value)))]

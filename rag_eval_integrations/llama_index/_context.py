@@ -235,7 +235,7 @@ def _contains_any(text: str, parts: Iterable[str]) -> bool:
 
 
 def _flow(sightings: Sequence[FoundNodes]) -> tuple[int, list[Snapshot]]:
-    """Return the highest rank, and the nodes passed on last in each query, chat or tool.
+    """Return the nodes that each outer query, chat or tool passed on last, and their highest rank.
 
     Nodes of equal rank add up, unless a later step chose among them.
     """

@@ -193,7 +193,7 @@ class _ScoreMaker:
 
 
 def _cited_claims(citation: Citation, claims: Iterable[str]) -> tuple[str, ...]:
-    """Return the keys of the claims that a citation belongs to."""
+    """Return the key of the sentence that a citation stands in, or all claims where it has none."""
     return (citation.key,) if citation.key else tuple(claims)
 
 

@@ -47,7 +47,7 @@ class Workspace:
         return self.folder / name
 
     def journal(self) -> Journal:
-        """Open the journal of replies, once for the folder; close it at the end of a stage."""
+        """Return the folder's journal of replies; the caller closes it after a stage."""
         if self._journal is None:
             self._journal = Journal(self.path(files.JOURNAL))
         return self._journal

@@ -458,7 +458,7 @@ def objects_in(text: str) -> Iterator[Any]:
 def _without_nan(text: str, place: int, error: InputError) -> tuple[Any, int]:
     """Decode an object with null for each field that is NaN; return it and its end.
 
-    The error stands for one with another constant, or with NaN further inside.
+    `error` is returned in place of an object with another constant, or with NaN further inside.
     """
     constants: list[float] = []
 

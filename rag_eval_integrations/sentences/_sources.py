@@ -123,9 +123,9 @@ class _Answer(NamedTuple):
             while after < len(lines) and self._is_item(*lines[after], sure=sure):
                 after += 1
             if sources or after > number + 1 or after == len(lines):
-                yield self._below_rules(start, number), lines[after - 1][1]
+                yield self._with_rules_above(start, number), lines[after - 1][1]
 
-    def _below_rules(self, start: int, number: int) -> int:
+    def _with_rules_above(self, start: int, number: int) -> int:
         """Return the start of the rules above a label on a line, or else `start`."""
         if start == self.lines[number][0]:
             while number and not _WORD.search(self.text, *self.lines[number - 1]):

@@ -126,7 +126,7 @@ class Reading:
 
 
 def read_score(text: str) -> Reading:
-    """Read a metric's reply; see the module for the order in which a score is looked for."""
+    """Read a metric's reply: a score, else OK or ERR, else a problem; see the module for order."""
     whole = text.strip()
     if not whole:
         return Reading(problem="judge_output_invalid", reason="the reply is empty")

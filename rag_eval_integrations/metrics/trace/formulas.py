@@ -425,7 +425,7 @@ def _by_sentences(labels: Labels, call: SentencizedCall, against: Sequence[Sente
 
 
 def _unused(labels: Labels) -> str:
-    """List the relevant sentences that the response did not use."""
+    """Write a clause that names relevant sentences left unused; empty if there are none."""
     unused = relevant_unused(labels)
     return f"; relevant but unused: {_list(unused, bare=True)}" if unused else ""
 
