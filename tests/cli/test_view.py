@@ -39,8 +39,10 @@ def viewing(*words: object, first: str = "") -> Iterator[tuple[subprocess.Popen[
 @pytest.mark.slow
 def test_ctrl_c_ends_it_at_once(tmp_path: Path) -> None:
     """With a browser that holds its connection open, one amid a request, and a page being made."""
+    row = to_line(evaluations()[5])
     for name in "ab":
-        (tmp_path / name).write_text(f"{to_line(evaluations()[5])}\n" * 20_000)
+        rows = (row.replace("nothing-relevant-but", f"{n}-but") for n in range(20_000))
+        (tmp_path / name).write_text("\n".join(rows))
     with viewing(tmp_path) as (process, address):
         found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=([\w-]{32})", address)
         assert found
@@ -55,7 +57,7 @@ def test_ctrl_c_ends_it_at_once(tmp_path: Path) -> None:
             "GET", "/compare?run=a&run=b", headers={"Cookie": f"rag-eval-view-{found[1]}={proof}"}
         )
         long.sock.settimeout(1)
-        with pytest.raises(TimeoutError):  # it takes minutes
+        with pytest.raises(TimeoutError):  # 20,000 pairs take longer
             long.sock.recv(1)
         process.send_signal(signal.SIGINT)
 
